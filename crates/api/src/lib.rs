@@ -1,0 +1,21 @@
+//! The nouns of Lockstep: which kinds there are, what they are called, what is filled in when a
+//! user leaves it out, what is refused and with which words.
+//!
+//! Everything here is a plain function of its arguments. This crate knows nothing of storage,
+//! requests or processes; time, when it matters, comes in as an argument.
+#![forbid(unsafe_code)]
+#![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
+
+pub mod field;
+pub mod json;
+pub mod resource;
+pub mod status;
+pub mod strategy;
+
+pub use field::{ErrorKind, ErrorList, FieldError, Path};
+pub use resource::{Registry, Resource, Scope};
+pub use status::Status;
+pub use strategy::Strategy;
+
+/// The Kubernetes release whose API this crate follows.
+pub const KUBERNETES_VERSION: &str = "v1.36.4";

@@ -1,0 +1,2 @@
+//! The `lockstep` binary.
+fn main() {}
