@@ -1,2 +1,56 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands: `cargo xtask <command>`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "developer commands talk to a terminal"
+)]
+
+mod bench;
+mod check;
+mod e2e;
+mod kubectl;
+mod openapi;
+mod shell;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Developer commands of Lockstep.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Format, lint, test, document; then crate edges and purity.
+    Check(check::Options),
+    /// Write what is generated from the published OpenAPI documents.
+    Openapi(openapi::Options),
+    /// Build kubectl from its published Go modules into the user's cache and print its path.
+    Kubectl(kubectl::Options),
+    /// End-to-end checks of the real binary.
+    E2e(e2e::Options),
+    /// Measure against the budgets of the design.
+    Bench(bench::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Check(options) => check::run(&options),
+        Command::Openapi(options) => openapi::run(&options),
+        Command::Kubectl(options) => kubectl::run(&options),
+        Command::E2e(options) => e2e::run(&options),
+        Command::Bench(options) => bench::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Measurements against the budgets of the design.
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// Options of `cargo xtask bench`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// What to measure.
+    #[arg(value_enum)]
+    subject: Subject,
+    /// Passed on to the benchmark.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    /// The one-machine cluster: start-up, memory, writes, watches, pods.
+    Cluster,
+}
+
+/// Runs one benchmark in release mode.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let Subject::Cluster = options.subject;
+    shell::run(&mut shell::cargo(["build", "--release", "--locked", "-p", "lockstep"]))?;
+    let mut bench =
+        shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", "cluster", "--"]);
+    bench.args(&options.arguments);
+    shell::run(&mut bench)
+}
