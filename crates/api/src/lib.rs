@@ -8,6 +8,9 @@
 
 pub mod field;
 pub mod json;
+pub mod meta;
+pub mod names;
+pub mod quantity;
 pub mod resource;
 pub mod status;
 pub mod strategy;
