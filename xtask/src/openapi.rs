@@ -1,11 +1,305 @@
-//! Files generated from the published OpenAPI documents.
+//! Generates `crates/api/openapi/` from what Kubernetes publishes.
+//!
+//! `schemas.json` holds the OpenAPI schemas of the kinds served, as clients read them. `types.json`
+//! holds what the server itself needs to decode, prune and patch: Go's view of the same types, with
+//! list semantics from the OpenAPI documents. Both have one entry per line, so that a new release
+//! shows as a readable diff.
 
-/// Options of `cargo xtask openapi`.
-#[derive(clap::Args)]
-pub(crate) struct Options {}
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-/// Writes the generated files.
-pub(crate) fn run(_options: &Options) -> anyhow::Result<()> {
-    println!("nothing is generated yet");
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The release of `k8s.io/kubernetes` everything is generated from.
+const KUBERNETES: &str = "v1.36.4";
+/// The release of `k8s.io/api` and `k8s.io/apimachinery` that belongs to it.
+const STAGING: &str = "v0.36.4";
+
+/// The kinds served, and the bodies of requests to them. A kind's list is taken along when there is
+/// one. To serve another kind, add it here and run `cargo xtask openapi`.
+const KINDS: &[(&str, &str, &[&str])] = &[
+    (
+        "",
+        "v1",
+        &[
+            "Binding",
+            "ConfigMap",
+            "DeleteOptions",
+            "Endpoints",
+            "Event",
+            "Namespace",
+            "Node",
+            "Pod",
+            "Secret",
+            "Service",
+            "ServiceAccount",
+            "Status",
+        ],
+    ),
+    ("authentication.k8s.io", "v1", &["SelfSubjectReview", "TokenRequest", "TokenReview"]),
+    (
+        "authorization.k8s.io",
+        "v1",
+        &[
+            "LocalSubjectAccessReview",
+            "SelfSubjectAccessReview",
+            "SelfSubjectRulesReview",
+            "SubjectAccessReview",
+        ],
+    ),
+    ("batch", "v1", &["Job"]),
+    ("coordination.k8s.io", "v1", &["Lease"]),
+    ("discovery.k8s.io", "v1", &["EndpointSlice"]),
+    ("events.k8s.io", "v1", &["Event"]),
+    ("policy", "v1", &["Eviction"]),
+    ("scheduling.k8s.io", "v1", &["PriorityClass"]),
+];
+
+/// Regenerate the API schemas from the published OpenAPI documents.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Options {
+    /// Folder with the OpenAPI v3 documents; fetched with `go mod download` when not given.
+    #[arg(long)]
+    spec: Option<PathBuf>,
+    /// Change nothing; fail if the committed files are not what would be generated.
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Options) -> Result<()> {
+    let scratch = std::env::temp_dir().join(format!("lockstep-openapi-{}", std::process::id()));
+    fs::create_dir_all(&scratch)?;
+    let outcome = generate(args, &scratch);
+    fs::remove_dir_all(&scratch)?;
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/api/openapi");
+    for (name, text) in outcome? {
+        let path = target.join(name);
+        if args.check {
+            let committed = fs::read_to_string(&path).unwrap_or_default();
+            ensure!(committed == text, "{name} is out of date: run `cargo xtask openapi`");
+        } else {
+            fs::create_dir_all(&target)?;
+            fs::write(&path, text)?;
+        }
+    }
     Ok(())
+}
+
+fn generate(args: &Options, scratch: &Path) -> Result<[(&'static str, String); 2]> {
+    let spec = match &args.spec {
+        Some(spec) => spec.clone(),
+        None => fetch_spec(scratch)?,
+    };
+    let published = read_published(&spec)?;
+    let roots = roots(&published);
+    let schemas = closure(&published, roots)?;
+    let mut types = go_types(scratch)?;
+    add_list_semantics(&mut types, &published);
+    let lines = types.types.iter().map(|(name, t)| Ok((name, serde_json::to_value(t)?)));
+    let types_text = format!(
+        "{{\"kinds\":{},\"types\":{}}}\n",
+        one_per_line(types.kinds.iter().map(|(k, v)| Ok((k, Value::from(v.clone())))))?,
+        one_per_line(lines)?
+    );
+    let schemas_text = one_per_line(schemas.iter().map(|(name, s)| Ok((name, s.clone()))))? + "\n";
+    Ok([("schemas.json", schemas_text), ("types.json", types_text)])
+}
+
+fn one_per_line<'a>(entries: impl Iterator<Item = Result<(&'a String, Value)>>) -> Result<String> {
+    let lines: Vec<String> = entries
+        .map(|entry| {
+            let (name, mut value) = entry?;
+            value.sort_all_objects();
+            Ok(format!("{}:{value}", Value::from(name.as_str())))
+        })
+        .collect::<Result<_>>()?;
+    Ok(format!("{{\n{}\n}}", lines.join(",\n")))
+}
+
+fn fetch_spec(scratch: &Path) -> Result<PathBuf> {
+    #[derive(Deserialize)]
+    struct Module {
+        #[serde(rename = "Dir")]
+        dir: PathBuf,
+    }
+    let module = format!("k8s.io/kubernetes@{KUBERNETES}");
+    fs::write(scratch.join("go.mod"), "module scratch\n")?;
+    let out = go(scratch, &["mod", "download", "-json", &module])?;
+    let module: Module = serde_json::from_slice(&out)?;
+    Ok(module.dir.join("api/openapi-spec/v3"))
+}
+
+/// All schemas of the documents of [`KINDS`]. A schema of one name is the same in all of them but for
+/// the list of groups that `DeleteOptions` belongs to, which is complete in core's, read first.
+fn read_published(spec: &Path) -> Result<BTreeMap<String, Value>> {
+    #[derive(Deserialize)]
+    struct Document {
+        components: Components,
+    }
+    #[derive(Deserialize)]
+    struct Components {
+        schemas: Map<String, Value>,
+    }
+    let mut all = BTreeMap::new();
+    for (group, version, _) in KINDS {
+        let name = match *group {
+            "" => format!("api__{version}_openapi.json"),
+            group => format!("apis__{group}__{version}_openapi.json"),
+        };
+        let path = spec.join(name);
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let document: Document = serde_json::from_slice(&text)?;
+        for (name, schema) in document.components.schemas {
+            all.entry(name).or_insert(schema);
+        }
+    }
+    Ok(all)
+}
+
+/// The names of the schemas of [`KINDS`] and their lists.
+fn roots(published: &BTreeMap<String, Value>) -> Vec<String> {
+    let wanted = |kind: &Value| {
+        let text = |key: &str| kind[key].as_str().unwrap_or_default();
+        KINDS.iter().any(|(group, version, kinds)| {
+            let name = text("kind");
+            let item = name.strip_suffix("List").unwrap_or(name);
+            *group == text("group")
+                && *version == text("version")
+                && (kinds.contains(&name) || kinds.contains(&item))
+        })
+    };
+    published
+        .iter()
+        .filter(|(_, schema)| {
+            let kinds = schema["x-kubernetes-group-version-kind"].as_array();
+            kinds.is_some_and(|kinds| kinds.iter().any(wanted))
+        })
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+fn closure(
+    published: &BTreeMap<String, Value>,
+    mut open: Vec<String>,
+) -> Result<BTreeMap<String, Value>> {
+    let mut taken = BTreeMap::new();
+    while let Some(name) = open.pop() {
+        if taken.contains_key(&name) {
+            continue;
+        }
+        let schema = published.get(&name).with_context(|| format!("no schema {name}"))?;
+        let mut found = BTreeSet::new();
+        references(schema, &mut found);
+        open.extend(found);
+        taken.insert(name, schema.clone());
+    }
+    Ok(taken)
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(Value::String(target)) = map.get("$ref") {
+                found.extend(target.strip_prefix("#/components/schemas/").map(str::to_owned));
+            }
+            map.values().for_each(|v| references(v, found));
+        }
+        Value::Array(list) => list.iter().for_each(|v| references(v, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[derive(Deserialize)]
+struct Types {
+    kinds: BTreeMap<String, String>,
+    types: BTreeMap<String, GoType>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct GoType {
+    kind: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    go: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    elem: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<GoField>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GoField {
+    name: String,
+    #[serde(rename = "type")]
+    type_name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    via: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    omit: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    merge_key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    strategy: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    list_type: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    list_keys: Vec<String>,
+}
+
+fn go_types(scratch: &Path) -> Result<Types> {
+    fs::write(scratch.join("main.go"), include_str!("openapi/gotypes.go"))?;
+    fs::write(
+        scratch.join("go.mod"),
+        format!(
+            "module scratch\ngo 1.24\nrequire (\n\tk8s.io/api {STAGING}\n\tk8s.io/apimachinery \
+             {STAGING}\n)\n"
+        ),
+    )?;
+    go(scratch, &["mod", "tidy"])?;
+    let kinds: Vec<String> = KINDS
+        .iter()
+        .flat_map(|(group, version, kinds)| {
+            kinds.iter().map(move |kind| format!("{group}/{version}/{kind}"))
+        })
+        .collect();
+    let mut arguments = vec!["run", "."];
+    arguments.extend(kinds.iter().map(String::as_str));
+    Ok(serde_json::from_slice(&go(scratch, &arguments)?)?)
+}
+
+/// Adds `x-kubernetes-list-type` and `-list-map-keys`, which Go only has as comments.
+fn add_list_semantics(types: &mut Types, published: &BTreeMap<String, Value>) {
+    for (name, go_type) in &mut types.types {
+        let Some(schema) = published.get(name) else { continue };
+        for field in &mut go_type.fields {
+            let property = &schema["properties"][&field.name];
+            if let Some(list_type) = property["x-kubernetes-list-type"].as_str() {
+                list_type.clone_into(&mut field.list_type);
+            }
+            if let Some(keys) = property["x-kubernetes-list-map-keys"].as_array() {
+                field.list_keys =
+                    keys.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            }
+        }
+    }
+}
+
+fn go(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new("go")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .context("cannot run go, which is needed to read the published Go types")?;
+    if !output.status.success() {
+        let subcommand = arguments.first().copied().unwrap_or_default();
+        bail!("go {subcommand} failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(output.stdout)
 }

@@ -12,6 +12,7 @@ pub mod meta;
 pub mod names;
 pub mod quantity;
 pub mod resource;
+pub mod schema;
 pub mod status;
 pub mod strategy;
 

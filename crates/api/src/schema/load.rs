@@ -1,0 +1,147 @@
+//! Reads the generated table of types.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{Field, Omit, Shape, Strategies, Type, TypeId, Types};
+
+/// The table `cargo xtask openapi` writes.
+pub(super) const TABLE: &str = include_str!("../../openapi/types.json");
+
+#[derive(Deserialize)]
+struct Table<'a> {
+    #[serde(borrow)]
+    kinds: BTreeMap<&'a str, &'a str>,
+    #[serde(borrow)]
+    types: BTreeMap<&'a str, Entry<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    kind: &'a str,
+    #[serde(default)]
+    go: &'a str,
+    #[serde(default)]
+    elem: &'a str,
+    #[serde(default, borrow)]
+    fields: Vec<FieldEntry<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FieldEntry<'a> {
+    name: &'a str,
+    #[serde(rename = "type")]
+    type_name: &'a str,
+    #[serde(default)]
+    via: &'a str,
+    #[serde(default)]
+    omit: &'a str,
+    #[serde(default)]
+    merge_key: &'a str,
+    #[serde(default)]
+    strategy: &'a str,
+    #[serde(default)]
+    list_type: &'a str,
+    #[serde(default, borrow)]
+    list_keys: Vec<&'a str>,
+}
+
+/// Parses the table. Types refer to each other by name in the text and by position afterwards;
+/// pointers become a mark on the field that holds them.
+pub(super) fn parse(text: &'static str) -> Types {
+    let table: Table<'static> =
+        serde_json::from_str(text).expect("the generated table is well formed");
+    let order: BTreeMap<&str, u16> = table
+        .types
+        .keys()
+        .enumerate()
+        .map(|(at, name)| (*name, u16::try_from(at).expect("a few hundred types")))
+        .collect();
+    let behind = |name: &str| -> (TypeId, bool) {
+        let entry = &table.types[name];
+        if entry.kind == "pointer" {
+            (TypeId(order[entry.elem]), true)
+        } else {
+            (TypeId(order[name]), false)
+        }
+    };
+    let types = table
+        .types
+        .iter()
+        .map(|(name, entry)| {
+            let mut fields: Vec<Field> = entry
+                .fields
+                .iter()
+                .map(|field| read_field(field, behind(field.type_name)))
+                .collect();
+            fields.sort_unstable_by_key(|field| field.name);
+            Type {
+                shape: shape(entry.kind),
+                go: if entry.go.is_empty() { name } else { entry.go },
+                elem: if entry.elem.is_empty() { TypeId(0) } else { behind(entry.elem).0 },
+                fields,
+            }
+        })
+        .collect();
+    let mut kinds: Vec<_> = table
+        .kinds
+        .iter()
+        .map(|(path, name)| {
+            let mut parts = path.splitn(3, '/');
+            let mut part = || parts.next().expect("group/version/kind");
+            ((part(), part(), part()), TypeId(order[name]))
+        })
+        .collect();
+    kinds.sort_unstable_by_key(|(kind, _)| *kind);
+    Types { types, kinds }
+}
+
+fn read_field(entry: &FieldEntry<'static>, (type_id, is_pointer): (TypeId, bool)) -> Field {
+    let mut strategies = Strategies::default();
+    for strategy in entry.strategy.split(',') {
+        match strategy {
+            "merge" => strategies.merge = true,
+            "replace" => strategies.replace = true,
+            "retainKeys" => strategies.retain_keys = true,
+            _ => {}
+        }
+    }
+    let given = |text: &'static str| (!text.is_empty()).then_some(text);
+    Field {
+        name: entry.name,
+        via: entry.via,
+        omit: match entry.omit {
+            "" => Omit::Never,
+            "empty" => Omit::Empty,
+            _ => Omit::Zero,
+        },
+        is_pointer,
+        type_id,
+        merge_key: given(entry.merge_key),
+        strategies,
+        list_type: given(entry.list_type),
+        list_keys: entry.list_keys.clone(),
+    }
+}
+
+fn shape(kind: &str) -> Shape {
+    match kind {
+        "struct" => Shape::Struct,
+        "map" => Shape::Map,
+        "list" => Shape::List,
+        "string" => Shape::String,
+        "bool" => Shape::Bool,
+        "int32" => Shape::Int32,
+        "int64" => Shape::Int64,
+        "bytes" => Shape::Bytes,
+        "time" => Shape::Time,
+        "microTime" => Shape::MicroTime,
+        "duration" => Shape::Duration,
+        "quantity" => Shape::Quantity,
+        "intOrString" => Shape::IntOrString,
+        // Fields of managed fields, raw extensions: JSON that is kept as it is.
+        _ => Shape::Any,
+    }
+}
