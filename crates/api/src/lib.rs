@@ -6,15 +6,21 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
+pub mod builtin;
+pub mod duration;
 pub mod field;
+pub mod job;
 pub mod json;
+pub mod kinds;
 pub mod meta;
 pub mod names;
 pub mod quantity;
 pub mod resource;
 pub mod schema;
+pub mod selector;
 pub mod status;
 pub mod strategy;
+pub mod table;
 
 pub use field::{ErrorKind, ErrorList, FieldError, Path};
 pub use resource::{Registry, Resource, Scope};

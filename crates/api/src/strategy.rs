@@ -80,6 +80,10 @@ pub trait Strategy: Send + Sync {
         self.validate_create(object)
     }
 
+    /// Cleans up an update through `/status`. Everything but `status` has been carried over from the
+    /// old object before this is called.
+    fn prepare_status_update(&self, _object: &mut Json, _old: &Json, _context: &WriteContext) {}
+
     /// Says what is wrong with an update through `/status`. Everything but `status` has been carried
     /// over from the old object before this is called.
     fn validate_status_update(&self, _object: &Json, _old: &Json) -> ErrorList {
@@ -142,11 +146,28 @@ pub trait Strategy: Send + Sync {
         String::new()
     }
 
+    /// What a client is told that selects by a field this kind cannot be selected by.
+    fn unsupported_field(&self, field: &str) -> String {
+        if self.selectable_fields().is_empty() {
+            format!(
+                "{field:?} is not a known field selector: only \"metadata.name\", \
+                 \"metadata.namespace\""
+            )
+        } else {
+            format!("field label not supported: {field}")
+        }
+    }
+
     /// The columns of the kind's Table.
     fn columns(&self) -> &'static [Column];
 
     /// One row of the kind's Table: a cell for each of [`Strategy::columns`].
     fn row(&self, object: &Json, now: Timestamp) -> Vec<Value>;
+
+    /// What a row says beside its cells, as TableRowCondition objects.
+    fn row_conditions(&self, _object: &Json) -> Vec<Value> {
+        Vec::new()
+    }
 
     /// Turns an object of this resource's version into the stored form. Most kinds are stored as
     /// they are served.

@@ -1,0 +1,204 @@
+//! Every kind that is served, under the names and with the verbs a Kubernetes API server lists.
+
+use std::sync::Arc;
+
+use crate::{
+    job::JobStrategy,
+    kinds::{
+        binding::BindingStrategy,
+        config_map::ConfigMapStrategy,
+        endpoint_slice::EndpointSliceStrategy,
+        endpoints::EndpointsStrategy,
+        event::{CoreEventStrategy, EventStrategy},
+        lease::LeaseStrategy,
+        namespace::NamespaceStrategy,
+        node::NodeStrategy,
+        pod_placeholder::PodPlaceholder,
+        priority_class::PriorityClassStrategy,
+        secret::SecretStrategy,
+        service::ServiceStrategy,
+        service_account::ServiceAccountStrategy,
+    },
+    resource::{Registry, Resource, Scope, Subresource},
+    strategy::Strategy,
+};
+
+const ALL: &[&str] =
+    &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const ALL_BUT_COLLECTIONS: &[&str] =
+    &["create", "delete", "get", "list", "patch", "update", "watch"];
+const STATUS: &[&str] = &["get", "patch", "update"];
+const CREATE: &[&str] = &["create"];
+
+/// All built-in resources.
+pub fn registry() -> Registry {
+    let mut registry = Registry::default();
+    for resource in core().into_iter().chain(groups()) {
+        registry.insert(resource);
+    }
+    registry
+}
+
+fn core() -> Vec<Resource> {
+    use Scope::{Cluster, Namespaced};
+    let core = ("", "v1");
+    vec![
+        resource(core, "bindings", "Binding", Namespaced, BindingStrategy).verbs(CREATE),
+        resource(core, "configmaps", "ConfigMap", Namespaced, ConfigMapStrategy).short("cm"),
+        resource(core, "endpoints", "Endpoints", Namespaced, EndpointsStrategy).short("ep"),
+        resource(core, "events", "Event", Namespaced, CoreEventStrategy).short("ev"),
+        resource(core, "namespaces", "Namespace", Cluster, NamespaceStrategy)
+            .short("ns")
+            .verbs(ALL_BUT_COLLECTIONS)
+            .below("finalize", &["update"])
+            .below("status", STATUS),
+        resource(core, "nodes", "Node", Cluster, NodeStrategy).short("no").below("status", STATUS),
+        resource(core, "pods", "Pod", Namespaced, PodPlaceholder)
+            .short("po")
+            .category("all")
+            .below_as("binding", ("", "v1", "Binding"), CREATE)
+            .below_as("eviction", ("policy", "v1", "Eviction"), CREATE)
+            .below("log", &["get"])
+            .below("status", STATUS),
+        resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
+        resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)
+            .short("sa"),
+        resource(core, "services", "Service", Namespaced, ServiceStrategy)
+            .short("svc")
+            .category("all")
+            .below("status", STATUS),
+    ]
+    .into_iter()
+    .map(|draft| draft.0)
+    .collect()
+}
+
+fn groups() -> Vec<Resource> {
+    use Scope::{Cluster, Namespaced};
+    vec![
+        resource(("batch", "v1"), "jobs", "Job", Namespaced, JobStrategy)
+            .category("all")
+            .below("status", STATUS),
+        resource(("coordination.k8s.io", "v1"), "leases", "Lease", Namespaced, LeaseStrategy),
+        resource(
+            ("discovery.k8s.io", "v1"),
+            "endpointslices",
+            "EndpointSlice",
+            Namespaced,
+            EndpointSliceStrategy,
+        ),
+        resource(("events.k8s.io", "v1"), "events", "Event", Namespaced, EventStrategy).short("ev"),
+        resource(
+            ("scheduling.k8s.io", "v1"),
+            "priorityclasses",
+            "PriorityClass",
+            Cluster,
+            PriorityClassStrategy,
+        )
+        .short("pc"),
+    ]
+    .into_iter()
+    .map(|draft| draft.0)
+    .collect()
+}
+
+struct Draft(Resource);
+
+/// A resource with all verbs and nothing below it; its table has its plural name.
+fn resource(
+    (group, version): (&'static str, &'static str),
+    plural: &'static str,
+    kind: &'static str,
+    scope: Scope,
+    strategy: impl Strategy + 'static,
+) -> Draft {
+    Draft(Resource {
+        group: group.into(),
+        version: version.into(),
+        plural: plural.into(),
+        singular: kind.to_lowercase().into(),
+        kind: kind.into(),
+        short_names: Vec::new(),
+        categories: Vec::new(),
+        scope,
+        verbs: ALL,
+        subresources: Vec::new(),
+        table: plural.into(),
+        strategy: Arc::new(strategy),
+    })
+}
+
+impl Draft {
+    fn verbs(mut self, verbs: &'static [&'static str]) -> Self {
+        self.0.verbs = verbs;
+        self
+    }
+
+    fn short(mut self, name: &'static str) -> Self {
+        self.0.short_names.push(name.into());
+        self
+    }
+
+    fn category(mut self, name: &'static str) -> Self {
+        self.0.categories.push(name.into());
+        self
+    }
+
+    /// Adds a subresource whose requests carry the parent's kind.
+    fn below(mut self, name: &'static str, verbs: &'static [&'static str]) -> Self {
+        self.0.subresources.push(Subresource { name: name.into(), kind: None, verbs });
+        self
+    }
+
+    /// Adds a subresource whose requests carry another kind: (group, version, kind).
+    fn below_as(
+        mut self,
+        name: &'static str,
+        (group, version, kind): (&'static str, &'static str, &'static str),
+        verbs: &'static [&'static str],
+    ) -> Self {
+        let kind = Some((group.into(), version.into(), kind.into()));
+        self.0.subresources.push(Subresource { name: name.into(), kind, verbs });
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_have_the_names_clients_know() {
+        let registry = registry();
+        let listed: Vec<String> = registry.iter().map(|one| format!("{one:?}")).collect();
+        assert_eq!(
+            listed,
+            [
+                "v1/bindings",
+                "v1/configmaps",
+                "v1/endpoints",
+                "v1/events",
+                "v1/namespaces",
+                "v1/nodes",
+                "v1/pods",
+                "v1/secrets",
+                "v1/serviceaccounts",
+                "v1/services",
+                "batch/v1/jobs",
+                "coordination.k8s.io/v1/leases",
+                "discovery.k8s.io/v1/endpointslices",
+                "events.k8s.io/v1/events",
+                "scheduling.k8s.io/v1/priorityclasses",
+            ]
+        );
+        assert_eq!(registry.get("", "v1", "endpoints").unwrap().singular, "endpoints");
+    }
+
+    #[test]
+    fn both_kinds_of_events_share_a_table() {
+        let registry = registry();
+        let core = registry.get("", "v1", "events").unwrap();
+        let newer = registry.get("events.k8s.io", "v1", "events").unwrap();
+        assert_eq!(core.table, newer.table);
+    }
+}

@@ -1,0 +1,120 @@
+//! Service: a name and an address for a set of pods.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    duration::{UNKNOWN, age},
+    json::{at, integer, list, object_mut, set_default, text},
+    names,
+    strategy::{Column, Json, Strategy},
+    table::{self, AGE, NAME, NONE, column, or_none, wide},
+};
+
+const COLUMNS: &[Column] = &[
+    NAME,
+    column("Type", "How the service is exposed."),
+    column("Cluster-IP", "Address inside the cluster, or None."),
+    column("External-IP", "Addresses outside the cluster."),
+    column("Port(s)", "Ports and protocols."),
+    AGE,
+    wide("Selector", "Labels of the pods that serve it."),
+];
+
+/// Service.
+#[derive(Debug)]
+pub struct ServiceStrategy;
+
+impl Strategy for ServiceStrategy {
+    fn fill_defaults(&self, object: &mut Json) {
+        let spec = object_mut(object, "spec");
+        set_default(spec, "sessionAffinity", "None");
+        set_default(spec, "type", "ClusterIP");
+    }
+
+    fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
+        names::name_is_dns_label(name, is_prefix)
+    }
+
+    fn has_status(&self) -> bool {
+        true
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+
+    fn allows_create_on_update(&self) -> bool {
+        true
+    }
+
+    fn delete_returns_object(&self) -> bool {
+        true
+    }
+
+    fn selectable_fields(&self) -> &'static [&'static str] {
+        &["spec.clusterIP", "spec.type"]
+    }
+
+    fn field_value(&self, object: &Json, field: &str) -> String {
+        match field {
+            "spec.type" => text(object, &["spec", "type"]).to_owned(),
+            _ => text(object, &["spec", "clusterIP"]).to_owned(),
+        }
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn row(&self, object: &Json, now: Timestamp) -> Vec<Value> {
+        let cluster_ip = list(object, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
+        vec![
+            table::name(object),
+            text(object, &["spec", "type"]).into(),
+            cluster_ip.unwrap_or(NONE).into(),
+            external_cell(object).into(),
+            ports_cell(object).into(),
+            age(object, now).into(),
+            table::labels(at(object, &["spec", "selector"])).into(),
+        ]
+    }
+}
+
+fn external_cell(object: &Json) -> String {
+    let external: Vec<&str> =
+        list(object, &["spec", "externalIPs"]).iter().filter_map(Value::as_str).collect();
+    match text(object, &["spec", "type"]) {
+        "ClusterIP" | "NodePort" => or_none(external.join(",")),
+        "LoadBalancer" => {
+            let ingress = list(object, &["status", "loadBalancer", "ingress"]).iter();
+            let balanced: BTreeSet<&str> = ingress
+                .filter_map(|one| {
+                    let member = |name: &str| one[name].as_str().filter(|text| !text.is_empty());
+                    member("ip").or_else(|| member("hostname"))
+                })
+                .collect();
+            let all: Vec<&str> = balanced.into_iter().chain(external).collect();
+            if all.is_empty() { "<pending>".to_owned() } else { all.join(",") }
+        }
+        "ExternalName" => text(object, &["spec", "externalName"]).to_owned(),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+fn ports_cell(object: &Json) -> String {
+    let ports = list(object, &["spec", "ports"]).iter().filter_map(Value::as_object);
+    let cells: Vec<String> = ports
+        .map(|port| {
+            let number = integer(port, &["port"]).unwrap_or_default();
+            let protocol = text(port, &["protocol"]);
+            match integer(port, &["nodePort"]) {
+                Some(node_port) if node_port > 0 => format!("{number}:{node_port}/{protocol}"),
+                _ => format!("{number}/{protocol}"),
+            }
+        })
+        .collect();
+    or_none(cells.join(","))
+}
