@@ -14,6 +14,7 @@ pub mod json;
 pub mod kinds;
 pub mod meta;
 pub mod names;
+pub mod pod;
 pub mod quantity;
 pub mod resource;
 pub mod schema;
