@@ -1,7 +1,6 @@
-//! Works on this machine: the API server, persistence, the process node and who may call.
+//! Works on this machine: the API server, its state and its journal, and the node.
 
-pub mod auth;
-pub mod files;
-pub mod kubeconfig;
-pub mod server;
-pub mod tls;
+pub mod cluster;
+pub mod journal;
+
+pub use cluster::Cluster;

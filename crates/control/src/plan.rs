@@ -1,4 +1,0 @@
-//! The planners, one room per subject.
-
-pub mod place;
-pub mod pod;

@@ -1,1 +1,0 @@
-//! Placement: which node a pod goes to.
