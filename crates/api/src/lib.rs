@@ -7,6 +7,7 @@
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
 pub mod builtin;
+pub mod decode;
 pub mod duration;
 pub mod field;
 pub mod job;
