@@ -1,2 +1,80 @@
-//! The `lockstep` binary.
-fn main() {}
+//! The `lockstep` binary: talks to people, wires the shells, decides nothing.
+
+mod apply;
+mod args;
+mod catalog;
+mod cluster;
+mod datadir;
+mod delete;
+mod describe;
+mod down;
+mod events;
+mod exit;
+mod get;
+#[cfg(test)]
+mod golden;
+mod logs;
+mod manifest;
+mod output;
+mod refusal;
+mod table;
+mod tabs;
+mod targets;
+mod version;
+mod waiting;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser};
+
+use self::{
+    args::{Cli, Command},
+    exit::Exit,
+};
+
+fn main() -> ExitCode {
+    let command = Cli::parse().command;
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .and_then(|runtime| runtime.block_on(dispatch(command)));
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) if output::is_closed_pipe(&error) => Exit::Success.into(),
+        Err(error) => {
+            let message = explain(&error);
+            if !message.is_empty() {
+                output::note(message);
+            }
+            exit::of(&error).into()
+        }
+    }
+}
+
+async fn dispatch(command: Command) -> Result<Exit> {
+    match command {
+        Command::Down(options) => down::run(&options).await?,
+        Command::Apply(options) => apply::run(&options).await?,
+        Command::Get(options) => get::run(&options).await?,
+        Command::Describe(options) => describe::run(&options).await?,
+        Command::Logs(options) => logs::run(&options).await?,
+        Command::Events(options) => events::run(&options).await?,
+        Command::Delete(options) => delete::run(&options).await?,
+        Command::Version(options) => version::run(&options).await?,
+        Command::Completions(options) => {
+            let mut script = Vec::new();
+            clap_complete::generate(options.shell, &mut Cli::command(), "lockstep", &mut script);
+            output::data(script)?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+/// The whole chain of an error in one line, unless it is worded for people already.
+fn explain(error: &anyhow::Error) -> String {
+    let chain = format!("{error:#}");
+    let is_worded = ["error: ", "Error from server", "The "].iter().any(|p| chain.starts_with(p));
+    if is_worded || chain.is_empty() { chain } else { format!("error: {chain}") }
+}

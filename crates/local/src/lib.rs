@@ -1,6 +1,7 @@
-//! Works on this machine: the API server, its state and its journal, and the node.
+//! Works on this machine: the API server, persistence, the process node and who may call.
 
-pub mod cluster;
-pub mod journal;
-
-pub use cluster::Cluster;
+pub mod auth;
+pub mod files;
+pub mod kubeconfig;
+pub mod server;
+pub mod tls;

@@ -1,0 +1,278 @@
+//! `lockstep apply`: makes the cluster say what manifests say.
+
+mod merge;
+
+use anyhow::{Result, anyhow, bail};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    args::Connection,
+    catalog::{Catalog, Resource, query},
+    cluster::{Cluster, Content},
+    exit::{Ending, Exit},
+    manifest::{self, Manifest},
+    output,
+};
+
+/// Where the manifest applied last is kept: kubectl's annotation, so that both can be used in turn.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How often an object that others write to at the same time is tried again.
+const ATTEMPTS: usize = 5;
+
+/// Options of `lockstep apply`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  lockstep apply -f pod.yaml              one file
+  lockstep apply -f manifests/ -R         every manifest of a folder and the folders in it
+  generate | lockstep apply -f -          standard input
+  lockstep apply -f pod.yaml --dry-run=server
+                                          what would happen, as the server sees it")]
+pub(crate) struct Options {
+    /// A file, a folder, or - for standard input; may be given more than once
+    #[arg(short, long = "filename", required = true, value_name = "FILE")]
+    filename: Vec<String>,
+    /// Also look into folders inside folders
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Change nothing; `server` asks the server what it would do
+    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "client")]
+    dry_run: DryRun,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Whether changes are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DryRun {
+    /// They are
+    #[default]
+    None,
+    /// Nothing is sent
+    Client,
+    /// The server decides everything and stores nothing
+    Server,
+}
+
+impl DryRun {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Client => " (dry run)",
+            Self::Server => " (server dry run)",
+        }
+    }
+
+    fn parameter(self) -> Option<String> {
+        (self == Self::Server).then(|| "All".to_owned())
+    }
+}
+
+/// What an apply did to one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was not there.
+    Created,
+    /// It said something else.
+    Configured,
+    /// It said so already.
+    Unchanged,
+}
+
+impl Outcome {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// Applies every object, goes on after one that is refused, and fails in the end if one was.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let manifests = manifest::read(&options.filename, options.recursive)?;
+    if manifests.is_empty() {
+        bail!("error: no objects passed to apply");
+    }
+    let cluster = Cluster::find(&options.connection).await?;
+    let catalog = Catalog::read(&cluster).await?;
+    let mut has_failed = false;
+    for manifest in &manifests {
+        let done = async {
+            let target =
+                Place::of(&cluster, &catalog, manifest, options.connection.namespace.as_deref())?;
+            let outcome = target.apply(&cluster, options.dry_run).await?;
+            let suffix = options.dry_run.suffix();
+            output::line(format!("{} {}{suffix}", target.shown(), outcome.word()))?;
+            anyhow::Ok(())
+        };
+        if let Err(error) = done.await {
+            output::note(error.to_string());
+            has_failed = true;
+        }
+    }
+    if has_failed { Err(Ending::silent(Exit::Failed)) } else { Ok(()) }
+}
+
+/// One object of a manifest and where it belongs.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// Its resource.
+    pub(crate) resource: &'a Resource,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its namespace; meaningless for cluster-scoped objects.
+    pub(crate) namespace: String,
+    object: Map<String, Value>,
+    file: &'a str,
+}
+
+impl<'a> Place<'a> {
+    /// Finds the place of a manifest; `namespace` is the one the user insists on.
+    pub(crate) fn of(
+        cluster: &Cluster,
+        catalog: &'a Catalog,
+        manifest: &'a Manifest,
+        namespace: Option<&str>,
+    ) -> Result<Self> {
+        let (file, name) = (manifest.file.as_str(), manifest.name());
+        let resource =
+            catalog.of_kind(manifest.api_version(), manifest.kind()).ok_or_else(|| {
+                anyhow!(
+                    "error: {file}:{}: no matches for kind {:?} in version {:?}",
+                    manifest.line("kind"),
+                    manifest.kind(),
+                    manifest.api_version()
+                )
+            })?;
+        if name.is_empty() {
+            let line = manifest.line("metadata");
+            bail!("error: {file}:{line}: metadata.name is needed to apply (or delete) an object");
+        }
+        let mut object = manifest.object.clone();
+        let mut place = cluster.namespace.clone();
+        if resource.is_namespaced {
+            match (manifest.namespace(), namespace) {
+                (own, Some(wanted)) if !own.is_empty() && own != wanted => bail!(
+                    "error: the namespace from the provided object {own:?} does not match the \
+                     namespace {wanted:?}. You must pass '--namespace={own}' to perform this operation."
+                ),
+                ("", _) => set_namespace(&mut object, &place),
+                (own, _) => own.clone_into(&mut place),
+            }
+        }
+        Ok(Self { resource, name: name.to_owned(), namespace: place, object, file })
+    }
+
+    /// `pod/hello`.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}/{}", self.resource.prefix(), self.name)
+    }
+
+    /// Makes the object say what the manifest says.
+    pub(crate) async fn apply(&self, cluster: &Cluster, dry_run: DryRun) -> Result<Outcome> {
+        let doing = format!("error when applying {:?}", self.file);
+        let path = self.resource.object(&self.namespace, &self.name);
+        let modified = self.annotated();
+        for _ in 0..ATTEMPTS {
+            let current = match cluster.get(&path).await {
+                Ok(Value::Object(current)) => current,
+                Ok(_) => bail!("error: {}: the server's answer is no object", self.shown()),
+                Err(refusal) if refusal.is_not_found() => {
+                    return self.create(cluster, modified, dry_run).await;
+                }
+                Err(refusal) => return Err(refusal.into_error(Some(&doing))),
+            };
+            let Some(patch) = self.patch(&modified, &current) else {
+                return Ok(Outcome::Unchanged);
+            };
+            if dry_run == DryRun::Client {
+                return Ok(Outcome::Configured);
+            }
+            let target = path.clone() + &write_query(dry_run);
+            let patch = Value::Object(patch);
+            match cluster
+                .call("PATCH", &target, "application/json", Content::MergePatch(&patch))
+                .await
+            {
+                Ok(_) => return Ok(Outcome::Configured),
+                Err(refusal) if refusal.code() == 409 => {}
+                Err(refusal) => return Err(refusal.into_error(Some(&doing))),
+            }
+        }
+        bail!("error: {} changes faster than it can be applied; try again", self.shown())
+    }
+
+    async fn create(
+        &self,
+        cluster: &Cluster,
+        object: Map<String, Value>,
+        dry_run: DryRun,
+    ) -> Result<Outcome> {
+        if dry_run == DryRun::Client {
+            return Ok(Outcome::Created);
+        }
+        let path = self.resource.collection(Some(&self.namespace)) + &write_query(dry_run);
+        let doing = format!("error when creating {:?}", self.file);
+        let object = Value::Object(object);
+        match cluster.call("POST", &path, "application/json", Content::Json(&object)).await {
+            Ok(_) => Ok(Outcome::Created),
+            Err(refusal) => Err(refusal.into_error(Some(&doing))),
+        }
+    }
+
+    /// The patch that `current` needs, tied to the version it was made for: lists in it are whole,
+    /// so another writer's change in between must not be overwritten.
+    fn patch(
+        &self,
+        modified: &Map<String, Value>,
+        current: &Map<String, Value>,
+    ) -> Option<Map<String, Value>> {
+        let annotations = current.get("metadata").map(|metadata| &metadata["annotations"]);
+        let original = annotations
+            .and_then(|annotations| annotations[LAST_APPLIED].as_str())
+            .and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+        let schema = lockstep_api::schema::of(
+            &self.resource.group,
+            &self.resource.version,
+            &self.resource.kind,
+        );
+        let wanted = merge::desired(original.as_ref(), modified, current, schema);
+        let mut patch = merge::patch(current, &wanted)?;
+        let version = current.get("metadata").map(|metadata| metadata["resourceVersion"].clone());
+        let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
+        metadata["resourceVersion"] = version.unwrap_or_default();
+        Some(patch)
+    }
+
+    /// The object with itself written down in its annotation.
+    fn annotated(&self) -> Map<String, Value> {
+        let mut object = self.object.clone();
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        if !metadata["annotations"].is_object() {
+            metadata["annotations"] = json!({});
+        }
+        if let Some(annotations) = metadata["annotations"].as_object_mut() {
+            annotations.remove(LAST_APPLIED);
+        }
+        let written = Value::Object(object.clone()).to_string() + "\n";
+        object["metadata"]["annotations"][LAST_APPLIED] = written.into();
+        object
+    }
+}
+
+fn set_namespace(object: &mut Map<String, Value>, namespace: &str) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+}
+
+fn write_query(dry_run: DryRun) -> String {
+    query(&[
+        ("fieldManager", Some("lockstep-apply".to_owned())),
+        ("fieldValidation", Some("Strict".to_owned())),
+        ("dryRun", dry_run.parameter()),
+    ])
+}

@@ -1,0 +1,203 @@
+//! `lockstep describe`: everything about an object, for a person.
+
+mod generic;
+mod node;
+mod pod;
+mod text;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::text::{Text, scalar};
+use crate::{
+    args::{Connection, Selectors},
+    catalog::{Catalog, query},
+    cluster::Cluster,
+    events::{self, Event},
+    output, targets,
+};
+
+/// Options of `lockstep describe`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  lockstep describe pod hello             one pod, with its events
+  lockstep describe pods -l app=train     all pods of a label
+  lockstep describe node                  all nodes")]
+pub(crate) struct Options {
+    /// TYPE, TYPE NAME..., or TYPE/NAME...
+    #[arg(required = true, value_name = "TYPE[/NAME]")]
+    targets: Vec<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    #[command(flatten)]
+    selectors: Selectors,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Describes each object, two blank lines between them.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let cluster = Cluster::find(&options.connection).await?;
+    let catalog = Catalog::read(&cluster).await?;
+    let mut has_shown = false;
+    for target in targets::parse(&catalog, &options.targets)? {
+        let resource = target.resource;
+        let objects = match &target.name {
+            Some(name) => vec![cluster.get(&resource.object(&cluster.namespace, name)).await?],
+            None => {
+                let place = (!options.all_namespaces).then_some(cluster.namespace.as_str());
+                let pairs = [
+                    ("labelSelector", options.selectors.selector.clone()),
+                    ("fieldSelector", options.selectors.field_selector.clone()),
+                ];
+                let list = cluster.get(&(resource.collection(place) + &query(&pairs))).await?;
+                list["items"].as_array().cloned().unwrap_or_default()
+            }
+        };
+        for mut object in objects {
+            object["apiVersion"] = resource.api_version().into();
+            object["kind"] = resource.kind.clone().into();
+            let seen = Seen::of(&cluster, &object).await;
+            if has_shown {
+                output::data("\n\n")?;
+            }
+            has_shown = true;
+            output::data(describe(&object, &seen, Timestamp::now()))?;
+        }
+    }
+    if !has_shown {
+        output::note(format!("No resources found in {} namespace.", cluster.namespace));
+    }
+    Ok(())
+}
+
+/// What is known about an object beside itself. A server that does not tell is no reason not to
+/// describe the object.
+#[derive(Debug, Default)]
+struct Seen {
+    events: Vec<Event>,
+    pods: Vec<Value>,
+}
+
+impl Seen {
+    async fn of(cluster: &Cluster, object: &Value) -> Self {
+        let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let (name, uid) = (meta("name"), meta("uid"));
+        // Events about a node name the node instead of its uid.
+        let uid = if object["kind"] == "Node" { name } else { uid };
+        let fields = format!("involvedObject.name={name},involvedObject.uid={uid}");
+        let path = "/api/v1/events".to_owned() + &query(&[("fieldSelector", Some(fields))]);
+        let mut seen = Self::default();
+        if let Ok(list) = cluster.get(&path).await {
+            seen.events = events::sorted(&list);
+        }
+        if object["kind"] == "Node" {
+            let fields = Some(format!("spec.nodeName={name}"));
+            let path = "/api/v1/pods".to_owned() + &query(&[("fieldSelector", fields)]);
+            if let Ok(mut list) = cluster.get(&path).await {
+                seen.pods = serde_json::from_value(list["items"].take()).unwrap_or_default();
+            }
+        }
+        seen
+    }
+}
+
+fn describe(object: &Value, seen: &Seen, now: Timestamp) -> String {
+    let mut text = Text::default();
+    match (object["apiVersion"].as_str(), object["kind"].as_str()) {
+        (Some("v1"), Some("Pod")) => pod::describe(object, now, &mut text),
+        (Some("v1"), Some("Node")) => node::describe(object, &seen.pods, &mut text),
+        (Some("v1"), Some("Secret")) => generic::secret(object, &mut text),
+        (Some("v1"), Some("ConfigMap")) => generic::config_map(object, &mut text),
+        _ => generic::describe(object, &mut text),
+    }
+    push_events(&seen.events, now, &mut text);
+    text.finish()
+}
+
+fn object_head(object: &Value, text: &mut Text) {
+    let meta = &object["metadata"];
+    text.field(0, "Name", scalar(&meta["name"]));
+    text.known(0, "Namespace", &meta["namespace"]);
+    text.map(0, "Labels", &meta["labels"], "=");
+    text.map(0, "Annotations", &pod::visible_annotations(meta), ": ");
+}
+
+fn push_events(events: &[Event], now: Timestamp, text: &mut Text) {
+    if events.is_empty() {
+        return text.field(0, "Events", "<none>");
+    }
+    text.line(0, "Events:");
+    text.line(1, "Type\tReason\tAge\tFrom\tMessage");
+    text.line(1, "----\t------\t----\t----\t-------");
+    for event in events {
+        let age = event.age(now);
+        let cells = [&event.kind, &event.reason, &age, &event.source, &event.message];
+        text.line(1, &cells.map(String::as_str).join("\t"));
+    }
+}
+
+/// A moment as people write it, in UTC: `Thu, 01 Jan 2026 00:00:00 +0000`.
+fn moment(value: &Value) -> String {
+    match scalar(value).parse::<Timestamp>() {
+        Ok(moment) => moment.strftime("%a, %d %b %Y %H:%M:%S +0000").to_string(),
+        Err(_) => "<unknown>".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::golden;
+
+    fn now() -> Timestamp {
+        "2026-01-01T00:05:00Z".parse().expect("a moment")
+    }
+
+    #[test]
+    fn a_pod_is_described_in_full() {
+        let pod =
+            crate::manifest::parse("pod.yaml", include_str!("../tests/data/described-pod.yaml"));
+        let pod = Value::Object(pod.expect("valid")[0].object.clone());
+        let event = json!({"type": "Normal", "reason": "Started", "message": "Started container main",
+            "source": {"component": "kubelet"}, "firstTimestamp": "2026-01-01T00:00:02Z",
+            "involvedObject": {"kind": "Pod", "name": "hello"}});
+        let seen = Seen { events: vec![Event::read(&event)], pods: vec![] };
+        golden::check("describe-pod.txt", &describe(&pod, &seen, now()));
+    }
+
+    #[test]
+    fn other_kinds_are_described_too() {
+        let node = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "here", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"unschedulable": true, "taints": [
+                {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]},
+            "status": {"capacity": {"cpu": "2", "memory": "8Gi"}, "allocatable": {"cpu": "2"},
+                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady",
+                    "message": "ready", "lastTransitionTime": "2026-01-01T00:00:01Z"}],
+                "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+                "nodeInfo": {"kubeletVersion": "v1.36.4", "architecture": "amd64"}}});
+        let pods = vec![
+            json!({"metadata": {"namespace": "default", "name": "p"}, "status": {"phase": "Running"}}),
+        ];
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": "s", "namespace": "default"}, "data": {"password": "aHVudGVyMg=="}});
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "l", "namespace": "default", "uid": "u"},
+            "spec": {"holderIdentity": "me", "leaseDurationSeconds": 40}});
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "c", "namespace": "default"}, "data": {"a.txt": "one\ntwo\n"}});
+        let mut screens = describe(&node, &Seen { events: vec![], pods }, now());
+        for object in [secret, config, lease] {
+            screens.push_str("\n\n");
+            screens.push_str(&describe(&object, &Seen::default(), now()));
+        }
+        assert!(!screens.contains("hunter2") && !screens.contains("aHVu"), "secrets stay secret");
+        golden::check("describe-others.txt", &screens);
+    }
+}

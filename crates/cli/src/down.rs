@@ -1,0 +1,58 @@
+//! `lockstep down`.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    datadir,
+    exit::{Ending, Exit},
+    output,
+};
+
+/// Options of `lockstep down`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Pods are stopped with their grace period; what is stored stays, and the next `lockstep up` goes on
+from there.
+
+Examples:
+  lockstep down
+  lockstep down --data-dir ./cluster")]
+pub(crate) struct Options {
+    /// The data directory of the cluster to stop [default: that of `lockstep up`]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// How long to wait for it to stop: 30s, 5m
+    #[arg(long, value_name = "DURATION", value_parser = crate::logs::duration, default_value = "60s")]
+    timeout: i64,
+}
+
+/// Asks the process to stop and waits until it has.
+pub(crate) async fn run(options: &Options) -> Result<()> {
+    let folder = match &options.data_dir {
+        Some(folder) => folder.clone(),
+        None => datadir::default()?,
+    };
+    let Some(pid) = datadir::running(&folder) else {
+        output::note(format!("no lockstep serves from {}", folder.display()));
+        return Ok(());
+    };
+    let process = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
+    kill_process(process, Signal::TERM).with_context(|| format!("cannot stop process {pid}"))?;
+    let patience = Duration::from_secs(u64::try_from(options.timeout).unwrap_or_default());
+    let asked = Instant::now();
+    while datadir::running(&folder) == Some(pid) {
+        if asked.elapsed() > patience {
+            let message = format!("error: process {pid} is still stopping its pods");
+            return Err(Ending::error(Exit::TimedOut, message));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    output::line(format!("stopped; what it stored stays in {}", folder.display()))?;
+    Ok(())
+}

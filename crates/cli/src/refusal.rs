@@ -1,0 +1,169 @@
+//! Why a request came to nothing, in kubectl's words.
+
+use std::error::Error as _;
+
+use lockstep_api::Status;
+
+/// A request that was refused, or never got there.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The API server said why.
+    Status(Box<Status>),
+    /// Something answered that is no API server, or not a healthy one.
+    Http {
+        /// The HTTP status.
+        code: u16,
+        /// What came with it.
+        body: String,
+    },
+    /// The answer makes no sense.
+    Garbled(String),
+    /// Nothing answered.
+    Unreachable(Box<kube::Error>),
+}
+
+impl Refusal {
+    /// The HTTP code of the answer; 0 when there was none.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::Status(status) => status.code,
+            Self::Http { code, .. } => *code,
+            Self::Garbled(_) | Self::Unreachable(_) => 0,
+        }
+    }
+
+    /// Whether the object asked for does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.code() == 404
+    }
+
+    /// The error for a person; `doing` says what was tried, as in `error when creating "p.yaml"`.
+    pub(crate) fn into_error(self, doing: Option<&str>) -> anyhow::Error {
+        anyhow::Error::msg(self.explain(doing))
+    }
+
+    /// The whole message, prefix included.
+    pub(crate) fn explain(&self, doing: Option<&str>) -> String {
+        let doing = doing.map(|what| format!("{what}: ")).unwrap_or_default();
+        match self {
+            Self::Status(status) => explain_status(status, &doing),
+            Self::Http { code, body } => {
+                format!("Error from server: {doing}HTTP {code}: {}", body.trim())
+            }
+            Self::Garbled(why) => format!("error: {doing}the server's answer is unreadable: {why}"),
+            Self::Unreachable(error) => format!("error: {doing}{}", explain_transport(error)),
+        }
+    }
+}
+
+impl From<kube::Error> for Refusal {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => {
+                // Both types mirror one wire format, so the way from one to the other is the wire.
+                let wire = serde_json::to_value(&*status).unwrap_or_default();
+                match serde_json::from_value(wire) {
+                    Ok(status) => Self::Status(Box::new(status)),
+                    Err(_) => Self::Garbled(status.message.clone()),
+                }
+            }
+            other => Self::Unreachable(Box::new(other)),
+        }
+    }
+}
+
+impl From<Refusal> for anyhow::Error {
+    fn from(refusal: Refusal) -> Self {
+        refusal.into_error(None)
+    }
+}
+
+fn explain_status(status: &Status, doing: &str) -> String {
+    match (status.code, status.reason.as_str()) {
+        (401, _) => "error: You must be logged in to the server (Unauthorized)".to_owned(),
+        (422, "Invalid") => {
+            let causes: Vec<String> = status
+                .details
+                .iter()
+                .flat_map(|details| &details.causes)
+                .map(|cause| format!("* {}: {}", cause.field, cause.message))
+                .collect();
+            match (causes.len(), status.message.split_once(" is invalid: ")) {
+                (2.., Some((object, _))) => {
+                    format!("The {object} is invalid: \n{}", causes.join("\n"))
+                }
+                _ => format!("The {}", status.message),
+            }
+        }
+        (_, "") => format!("Error from server: {doing}{}", status.message),
+        (_, reason) => format!("Error from server ({reason}): {doing}{}", status.message),
+    }
+}
+
+/// The innermost cause is what a person can act on; the layers above only say "client error".
+fn explain_transport(error: &kube::Error) -> String {
+    let mut innermost: &dyn std::error::Error = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    let why = innermost.to_string();
+    if why.contains("onnection refused") {
+        return format!("the server does not answer ({why}): is `lockstep up` running?");
+    }
+    if why.contains("certificate") || why.contains("UnknownIssuer") {
+        return format!("the server's certificate is not trusted: {why}");
+    }
+    match error.source() {
+        Some(_) => format!("cannot reach the server: {why}"),
+        None => format!("cannot reach the server: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_api::status::{Cause, Details};
+
+    use super::*;
+
+    fn status(code: u16, reason: &str, message: &str) -> Status {
+        let wire = serde_json::json!({"code": code, "reason": reason, "message": message});
+        serde_json::from_value(wire).expect("a Status")
+    }
+
+    #[test]
+    fn refusals_read_as_kubectl_prints_them() {
+        let cause = |field: &str, message: &str| Cause {
+            reason: "FieldValueInvalid".into(),
+            message: message.into(),
+            field: field.into(),
+        };
+        let mut invalid = status(422, "Invalid", "Pod \"p\" is invalid: [a: x, b: y]");
+        invalid.details = Some(Box::new(Details {
+            causes: vec![cause("a", "x"), cause("b", "y")],
+            ..Details::default()
+        }));
+        let one = status(422, "Invalid", "Pod \"p\" is invalid: a: x");
+        for (status, doing, want) in [
+            (
+                status(404, "NotFound", "pods \"p\" not found"),
+                None,
+                "Error from server (NotFound): pods \"p\" not found",
+            ),
+            (
+                status(409, "AlreadyExists", "pods \"p\" already exists"),
+                Some("error when creating \"p.yaml\""),
+                "Error from server (AlreadyExists): error when creating \"p.yaml\": pods \"p\" already exists",
+            ),
+            (
+                status(401, "Unauthorized", "Unauthorized"),
+                None,
+                "error: You must be logged in to the server (Unauthorized)",
+            ),
+            (one, None, "The Pod \"p\" is invalid: a: x"),
+            (invalid, None, "The Pod \"p\" is invalid: \n* a: x\n* b: y"),
+            (status(500, "", "oops"), None, "Error from server: oops"),
+        ] {
+            assert_eq!(Refusal::Status(Box::new(status)).explain(doing), want);
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The planners, one room per subject.
+
+pub mod place;
+pub mod pod;

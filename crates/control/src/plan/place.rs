@@ -1,0 +1,1 @@
+//! Placement: which node a pod goes to.
