@@ -13,12 +13,12 @@ use crate::{
         lease::LeaseStrategy,
         namespace::NamespaceStrategy,
         node::NodeStrategy,
-        pod_placeholder::PodPlaceholder,
         priority_class::PriorityClassStrategy,
         secret::SecretStrategy,
         service::ServiceStrategy,
         service_account::ServiceAccountStrategy,
     },
+    pod::PodStrategy,
     resource::{Registry, Resource, Scope, Subresource},
     strategy::Strategy,
 };
@@ -53,7 +53,7 @@ fn core() -> Vec<Resource> {
             .below("finalize", &["update"])
             .below("status", STATUS),
         resource(core, "nodes", "Node", Cluster, NodeStrategy).short("no").below("status", STATUS),
-        resource(core, "pods", "Pod", Namespaced, PodPlaceholder)
+        resource(core, "pods", "Pod", Namespaced, PodStrategy)
             .short("po")
             .category("all")
             .below_as("binding", ("", "v1", "Binding"), CREATE)

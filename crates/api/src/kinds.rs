@@ -8,7 +8,6 @@ pub mod event;
 pub mod lease;
 pub mod namespace;
 pub mod node;
-pub mod pod_placeholder;
 pub mod priority_class;
 pub mod secret;
 pub mod service;

@@ -7,6 +7,7 @@
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
 pub mod builtin;
+pub mod decode;
 pub mod duration;
 pub mod field;
 pub mod job;
@@ -14,6 +15,7 @@ pub mod json;
 pub mod kinds;
 pub mod meta;
 pub mod names;
+pub mod pod;
 pub mod quantity;
 pub mod resource;
 pub mod schema;

@@ -8,6 +8,7 @@ use crate::{json, status::Status, strategy::Json};
 mod managed;
 mod validation;
 
+pub(crate) use validation::invalid;
 pub use validation::{
     validate_annotations, validate_create, validate_finalizer_name, validate_label_name,
     validate_label_selector, validate_labels, validate_owner_references, validate_update,

@@ -70,6 +70,16 @@ impl Quantity {
         i64::try_from(rounded).unwrap_or(if rounded < 0 { i64::MIN } else { i64::MAX })
     }
 
+    /// The amount in whole multiples of `10^exponent`, rounded away from zero.
+    #[must_use]
+    pub fn rounded(&self, exponent: i32) -> Self {
+        if self.exponent >= exponent {
+            return *self;
+        }
+        let digits = shifted(self.digits, self.exponent.saturating_sub(exponent));
+        Self { digits, exponent, format: self.format }
+    }
+
     /// Whether it is a whole number.
     pub fn is_whole(&self) -> bool {
         let (_, exponent) = trimmed(self.digits, self.exponent);
@@ -145,6 +155,9 @@ impl PartialOrd for Quantity {
 
 impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
+        if self.is_zero() && other.is_zero() {
+            return Ordering::Equal;
+        }
         self.sign().cmp(&other.sign()).then_with(|| {
             let (mine, my_exponent) = trimmed(self.digits, self.exponent);
             let (theirs, their_exponent) = trimmed(other.digits, other.exponent);
@@ -228,7 +241,8 @@ fn shifted(digits: i128, by: i32) -> i128 {
     match power {
         Some(power) if by >= 0 => digits.saturating_mul(power),
         Some(power) => digits / power + if digits % power == 0 { 0 } else { digits.signum() },
-        None if by >= 0 => 0_i128.saturating_add(if digits < 0 { i128::MIN } else { i128::MAX }),
+        None if by >= 0 && digits < 0 => i128::MIN,
+        None if by >= 0 => i128::MAX,
         None => digits.signum(),
     }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Field {
     pub(crate) omit: Omit,
     /// Whether Go tells "absent" from "zero".
     pub(crate) is_pointer: bool,
+    /// Whether it is written even when it has its zero value.
+    is_always_written: bool,
     type_id: TypeId,
     merge_key: Option<&'static str>,
     strategies: Strategies,
@@ -182,13 +184,13 @@ impl SchemaNode {
         &self.node.fields
     }
 
-    pub(crate) fn at_field(&self, field: &'static Field) -> Self {
-        Self { types: self.types, node: self.types.type_of(field.type_id), field: Some(field) }
+    /// The fields of a struct that are written even when they have their zero value.
+    pub(crate) fn always_written(&self) -> impl Iterator<Item = &'static Field> {
+        self.node.fields.iter().filter(|field| field.is_always_written)
     }
 
-    /// What is known of the field this node was reached by.
-    pub(crate) fn as_field(&self) -> Option<&'static Field> {
-        self.field
+    pub(crate) fn at_field(&self, field: &'static Field) -> Self {
+        Self { types: self.types, node: self.types.type_of(field.type_id), field: Some(field) }
     }
 
     pub(crate) fn elem(&self) -> Self {

@@ -188,6 +188,16 @@ impl Status {
         Self::failure(409, "Conflict", message).with_details(about(resource, name))
     }
 
+    /// 409 about something below an object's path, such as `pods/binding`.
+    pub fn conflict_on(resource: &str, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {resource} {name:?}: {why}");
+        Self::failure(409, "Conflict", message).with_details(Details {
+            name: name.to_owned(),
+            kind: resource.to_owned(),
+            ..Details::default()
+        })
+    }
+
     /// 409: the object changed since the client read it.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         Self::conflict(
@@ -217,9 +227,32 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
+    /// 422 about a core kind that is no resource of its own, such as `Binding`.
+    pub fn invalid_kind(kind: &str, name: &str, errors: &ErrorList) -> Self {
+        let details = Details { name: name.to_owned(), ..Details::default() };
+        Self::invalid_with(kind, kind, name, errors, details)
+    }
+
     /// 422: `Pod "x" is invalid: <field errors>`.
     pub fn invalid(resource: &Resource, name: &str, errors: &ErrorList) -> Self {
-        let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let details = about(resource, name);
+        Self::invalid_with(&resource.group_kind(), &resource.kind, name, errors, details)
+    }
+
+    fn invalid_with(
+        group_kind: &str,
+        kind: &str,
+        name: &str,
+        errors: &ErrorList,
+        details: Details,
+    ) -> Self {
+        let mut listed: Vec<String> = Vec::with_capacity(errors.len());
+        for error in errors.iter().map(ToString::to_string) {
+            // Said once, however often it was found.
+            if !listed.contains(&error) {
+                listed.push(error);
+            }
+        }
         let why = match listed.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
@@ -232,10 +265,8 @@ impl Status {
                 field: e.path.to_string(),
             })
             .collect();
-        let kind = resource.group_kind();
-        Self::failure(422, "Invalid", format!("{kind} {name:?} is invalid: {why}")).with_details(
-            Details { kind: resource.kind.to_string(), causes, ..about(resource, name) },
-        )
+        Self::failure(422, "Invalid", format!("{group_kind} {name:?} is invalid: {why}"))
+            .with_details(Details { kind: kind.to_owned(), causes, ..details })
     }
 
     /// 429: try again after so many seconds.

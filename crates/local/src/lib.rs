@@ -1,7 +1,11 @@
 //! Works on this machine: the API server, persistence, the process node and who may call.
 
 pub mod auth;
+pub mod cluster;
 pub mod files;
+pub mod journal;
 pub mod kubeconfig;
 pub mod server;
 pub mod tls;
+
+pub use cluster::Cluster;

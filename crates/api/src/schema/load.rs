@@ -59,13 +59,11 @@ pub(super) fn parse(text: &'static str) -> Types {
         .enumerate()
         .map(|(at, name)| (*name, u16::try_from(at).expect("a few hundred types")))
         .collect();
-    let behind = |name: &str| -> (TypeId, bool) {
+    let behind = |name: &str| {
         let entry = &table.types[name];
-        if entry.kind == "pointer" {
-            (TypeId(order[entry.elem]), true)
-        } else {
-            (TypeId(order[name]), false)
-        }
+        let is_pointer = entry.kind == "pointer";
+        let name = if is_pointer { entry.elem } else { name };
+        Target { id: TypeId(order[name]), shape: shape(table.types[name].kind), is_pointer }
     };
     let types = table
         .types
@@ -74,13 +72,13 @@ pub(super) fn parse(text: &'static str) -> Types {
             let mut fields: Vec<Field> = entry
                 .fields
                 .iter()
-                .map(|field| read_field(field, behind(field.type_name)))
+                .map(|field| read_field(field, &behind(field.type_name)))
                 .collect();
             fields.sort_unstable_by_key(|field| field.name);
             Type {
                 shape: shape(entry.kind),
                 go: if entry.go.is_empty() { name } else { entry.go },
-                elem: if entry.elem.is_empty() { TypeId(0) } else { behind(entry.elem).0 },
+                elem: if entry.elem.is_empty() { TypeId(0) } else { behind(entry.elem).id },
                 fields,
             }
         })
@@ -98,7 +96,14 @@ pub(super) fn parse(text: &'static str) -> Types {
     Types { types, kinds }
 }
 
-fn read_field(entry: &FieldEntry<'static>, (type_id, is_pointer): (TypeId, bool)) -> Field {
+/// What a field or element refers to, behind the pointer if it is one.
+struct Target {
+    id: TypeId,
+    shape: Shape,
+    is_pointer: bool,
+}
+
+fn read_field(entry: &FieldEntry<'static>, target: &Target) -> Field {
     let mut strategies = Strategies::default();
     for strategy in entry.strategy.split(',') {
         match strategy {
@@ -109,16 +114,18 @@ fn read_field(entry: &FieldEntry<'static>, (type_id, is_pointer): (TypeId, bool)
         }
     }
     let given = |text: &'static str| (!text.is_empty()).then_some(text);
+    let omit = match entry.omit {
+        "" => Omit::Never,
+        "empty" => Omit::Empty,
+        _ => Omit::Zero,
+    };
     Field {
         name: entry.name,
         via: entry.via,
-        omit: match entry.omit {
-            "" => Omit::Never,
-            "empty" => Omit::Empty,
-            _ => Omit::Zero,
-        },
-        is_pointer,
-        type_id,
+        omit,
+        is_pointer: target.is_pointer,
+        is_always_written: is_always_written(omit, target),
+        type_id: target.id,
         merge_key: given(entry.merge_key),
         strategies,
         list_type: given(entry.list_type),
@@ -143,5 +150,27 @@ fn shape(kind: &str) -> Shape {
         "intOrString" => Shape::IntOrString,
         // Fields of managed fields, raw extensions: JSON that is kept as it is.
         _ => Shape::Any,
+    }
+}
+
+/// Whether a field is written when it has its zero value.
+fn is_always_written(omit: Omit, target: &Target) -> bool {
+    match omit {
+        Omit::Never => true,
+        Omit::Zero => false,
+        // `omitempty` does not apply to structs, and these are structs in Go.
+        Omit::Empty => {
+            !target.is_pointer
+                && matches!(
+                    target.shape,
+                    Shape::Struct
+                        | Shape::Time
+                        | Shape::MicroTime
+                        | Shape::Duration
+                        | Shape::Quantity
+                        | Shape::IntOrString
+                        | Shape::Any
+                )
+        }
     }
 }

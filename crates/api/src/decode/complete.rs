@@ -1,0 +1,57 @@
+//! Fields that are written whether they were given or not.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    resource::Resource,
+    schema::{self, SchemaNode, Shape},
+    strategy::Json,
+};
+
+/// Adds to an object what Go writes even when nobody set it: fields without `omitempty` as their
+/// zero value, embedded structs as `{}`, moments as null. To be called after defaulting, before an
+/// object is stored.
+pub fn complete(resource: &Resource, object: &mut Json) {
+    if let Some(node) = schema::of(&resource.group, &resource.version, &resource.kind) {
+        add_missing(node, object);
+    }
+}
+
+fn add_missing(node: SchemaNode, object: &mut Map<String, Value>) {
+    for field in node.always_written() {
+        if !object.contains_key(field.name) {
+            let value = zero(node.at_field(field), field.is_pointer);
+            object.insert(field.name.to_owned(), value);
+        }
+    }
+    for (name, value) in object.iter_mut() {
+        if let Some(node) = node.field(name) {
+            descend(node, value);
+        }
+    }
+}
+
+fn descend(node: SchemaNode, value: &mut Value) {
+    match (node.shape(), value) {
+        (Shape::Struct, Value::Object(object)) => add_missing(node, object),
+        (Shape::List, Value::Array(list)) if node.elem().shape() == Shape::Struct => {
+            list.iter_mut().for_each(|value| descend(node.elem(), value));
+        }
+        _ => {}
+    }
+}
+
+fn zero(node: SchemaNode, is_pointer: bool) -> Value {
+    match node.shape() {
+        _ if is_pointer => Value::Null,
+        Shape::String => Value::from(""),
+        Shape::Bool => Value::from(false),
+        Shape::Int32 | Shape::Int64 | Shape::IntOrString => Value::from(0),
+        Shape::Quantity => Value::from("0"),
+        Shape::Duration => Value::from("0s"),
+        Shape::Struct => Value::Object(Map::new()),
+        Shape::Map | Shape::List | Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Any => {
+            Value::Null
+        }
+    }
+}

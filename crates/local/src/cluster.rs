@@ -1,0 +1,233 @@
+//! The cluster's state as the rest of this process uses it: a store, a journal under it, and one
+//! thread that makes writes safe and lets readers see them.
+//!
+//! Whatever costs time (filling in, checking, patching, encoding) happens in the caller on a
+//! snapshot. The lock is held only to put a finished change in and to let a batch become visible.
+
+mod commit;
+mod list;
+mod watch;
+mod write;
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use lockstep_api::{Registry, Resource, Status};
+use lockstep_store::{Limits, Object, Revision, Snapshot, Store, object, rest::Catalog};
+use tokio::sync::watch as signal;
+
+pub use list::ListOptions;
+pub use watch::Watch;
+pub use write::{Deleted, WriteOptions, Written};
+
+use crate::journal::{Journal, JournalError};
+use commit::Core;
+
+/// How a cluster's state is kept.
+#[derive(Debug)]
+pub struct Options {
+    /// The kinds served.
+    pub registry: Registry,
+    /// Where to keep it; nowhere means in memory only.
+    pub data_dir: Option<PathBuf>,
+    /// How much history watchers may go back.
+    pub limits: Limits,
+}
+
+/// Why a cluster cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An object in the journal is not what we wrote.
+    #[error("{table} {key} in the journal cannot be read")]
+    Object {
+        /// The table.
+        table: String,
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The system would not start the committer.
+    #[error("cannot start the thread that writes the journal")]
+    Thread(#[source] std::io::Error),
+}
+
+/// The state of the cluster. Clones are the same cluster; when the last is dropped the journal is
+/// closed.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    catalog: Catalog,
+    uid: String,
+    core: Arc<Shared>,
+    committer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What the callers and the committer share.
+struct Shared {
+    core: Mutex<Core>,
+    /// Tells the committer that there is something to do.
+    work: std::sync::Condvar,
+    /// What readers see.
+    published: ArcSwap<Snapshot>,
+    progress: signal::Sender<Progress>,
+    /// The last published write of each table: wakes those who watch it.
+    tables: BTreeMap<Arc<str>, signal::Sender<Revision>>,
+}
+
+/// How far publication has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    revision: Revision,
+    /// How often staged changes were given up.
+    roll_backs: u64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic while the lock is held is a bug, but what it guards is whole between calls.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cluster {
+    /// Opens the cluster of a data directory, or a new one in memory.
+    ///
+    /// # Errors
+    /// When the directory is in use, or what is in it cannot be read.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        Self::with_journal(options.registry, options.limits, None)
+    }
+
+    fn with_journal(
+        registry: Registry,
+        limits: Limits,
+        mut journal: Option<Box<dyn Journal>>,
+    ) -> Result<Self, OpenError> {
+        let catalog = Catalog::new(registry);
+        let loaded = journal.as_mut().map(|journal| journal.load()).transpose()?;
+        let (store, uid) = match loaded {
+            Some(loaded) => {
+                (recover(&catalog, loaded.objects, loaded.highest, limits)?, loaded.cluster_uid)
+            }
+            None => (Store::new(limits), uuid::Uuid::new_v4().to_string()),
+        };
+        let published = store.published().clone();
+        let tables = catalog
+            .tables()
+            .map(|(table, _)| (Arc::clone(table), signal::Sender::new(published.revision())))
+            .collect();
+        let progress = Progress { revision: published.revision(), roll_backs: 0 };
+        let core = Arc::new(Shared {
+            core: Mutex::new(Core::new(store, journal.is_some())),
+            work: std::sync::Condvar::new(),
+            published: ArcSwap::from_pointee(published),
+            progress: signal::Sender::new(progress),
+            tables,
+        });
+        let committer = journal
+            .map(|journal| commit::start(Arc::clone(&core), journal))
+            .transpose()
+            .map_err(OpenError::Thread)?;
+        Ok(Self(Arc::new(Inner { catalog, uid, core, committer })))
+    }
+
+    /// The kinds served.
+    pub fn registry(&self) -> &Registry {
+        self.0.catalog.registry()
+    }
+
+    /// Who this cluster is.
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// Everything that may be seen now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.0.core.published.load_full()
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    /// 404 when it is not there.
+    pub fn get(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, Status> {
+        let snapshot = self.0.core.published.load();
+        let found = snapshot.get(&resource.table, &object::key(namespace, name));
+        found.cloned().ok_or_else(|| Status::not_found(resource, name))
+    }
+
+    /// Waits until `revision` may be seen.
+    ///
+    /// # Errors
+    /// 504 when that takes longer than `timeout`.
+    pub async fn wait_for(
+        &self,
+        revision: Revision,
+        timeout: Duration,
+    ) -> Result<Arc<Snapshot>, Status> {
+        let mut progress = self.0.core.progress.subscribe();
+        let reached = progress.wait_for(|progress| progress.revision >= revision);
+        match tokio::time::timeout(timeout, reached).await {
+            Ok(Ok(_)) => Ok(self.snapshot()),
+            _ => Err(Status::too_large_resource_version(revision, self.snapshot().revision())),
+        }
+    }
+
+    /// Why writes fail at the moment, if they do.
+    pub fn read_only_reason(&self) -> Option<String> {
+        self.0.core.lock().failure.clone()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.core.lock().is_closed = true;
+        self.core.work.notify_all();
+        if let Some(committer) = self.committer.take() {
+            let _panicked = committer.join();
+        }
+    }
+}
+
+fn recover(
+    catalog: &Catalog,
+    objects: Vec<(String, String, bytes::Bytes)>,
+    highest: Revision,
+    limits: Limits,
+) -> Result<Store, OpenError> {
+    let mut recovered = Vec::with_capacity(objects.len());
+    for (table, key, body) in objects {
+        // Kinds that are no longer served keep their objects out of sight.
+        let Some((name, resource)) = catalog.tables().find(|(name, _)| ***name == *table) else {
+            continue;
+        };
+        let object = Object::recover(body, &*resource.strategy)
+            .map_err(|source| OpenError::Object { table, key: key.clone(), source })?;
+        recovered.push((Arc::clone(name), Arc::from(key), Arc::new(object)));
+    }
+    Ok(Store::recover(recovered, highest, limits))
+}
+
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Group commit: changes are staged one by one, made safe together, and then seen together.
+
+use std::{io, sync::Arc, thread};
+
+use lockstep_api::Status;
+use lockstep_store::{Change, Object, Record, Revision, Snapshot, StageError, Store};
+use tokio::sync::oneshot;
+
+use super::{Cluster, Shared, now};
+use crate::journal::{Journal, JournalError};
+
+/// What the lock guards.
+pub(super) struct Core {
+    pub(super) store: Store,
+    /// Whether records must be made safe before they are seen.
+    is_durable: bool,
+    records: Vec<Record>,
+    waiting: Vec<oneshot::Sender<Result<(), Arc<JournalError>>>>,
+    pub(super) is_closed: bool,
+    /// Why the last commit failed, until one succeeds.
+    pub(super) failure: Option<String>,
+}
+
+impl Core {
+    pub(super) fn new(store: Store, is_durable: bool) -> Self {
+        Self {
+            store,
+            is_durable,
+            records: Vec::new(),
+            waiting: Vec::new(),
+            is_closed: false,
+            failure: None,
+        }
+    }
+}
+
+/// Why a change did not go in.
+pub(super) enum CommitError {
+    /// Somebody else wrote first: plan again.
+    Changed,
+    /// It could not be made safe.
+    Lost(Status),
+}
+
+impl Cluster {
+    /// What the next write builds on.
+    pub(super) fn head(&self) -> Snapshot {
+        self.0.core.lock().store.head().clone()
+    }
+
+    /// Puts a change in and waits until it is safe and can be seen. The answer has one object for
+    /// each op.
+    pub(super) async fn commit(&self, change: Change) -> Result<Vec<Arc<Object>>, CommitError> {
+        let shared = &self.0.core;
+        let (objects, done) = {
+            let mut core = shared.lock();
+            let staged = core
+                .store
+                .stage(change)
+                .map_err(|StageError::Changed { .. }| CommitError::Changed)?;
+            if !core.is_durable {
+                shared.publish(&mut core, staged.revision);
+                return Ok(staged.objects);
+            }
+            let (sender, receiver) = oneshot::channel();
+            core.records.extend(staged.records);
+            core.waiting.push(sender);
+            (staged.objects, receiver)
+        };
+        shared.work.notify_one();
+        match done.await {
+            Ok(Ok(())) => Ok(objects),
+            Ok(Err(error)) => Err(CommitError::Lost(lost(&error))),
+            Err(_) => Err(CommitError::Lost(Status::unavailable("the cluster is shutting down"))),
+        }
+    }
+
+    /// Waits until `revision`, which a planner has seen staged, can be seen by all. The answer is
+    /// whether it can: it may have been given up instead.
+    pub(super) async fn settle(&self, revision: Revision) -> bool {
+        let mut progress = self.0.core.progress.subscribe();
+        let roll_backs = progress.borrow_and_update().roll_backs;
+        let settled =
+            progress.wait_for(|now| now.revision >= revision || now.roll_backs != roll_backs).await;
+        settled.is_ok_and(|now| now.revision >= revision)
+    }
+}
+
+/// What a client is told when its write could not be made safe.
+fn lost(error: &JournalError) -> Status {
+    Status::internal(format!("the write could not be saved: {error}"))
+}
+
+impl Shared {
+    /// Lets everybody see what is staged up to `through`.
+    fn publish(&self, core: &mut Core, through: Revision) {
+        let touched = core.store.publish(through, now());
+        let snapshot = core.store.published().clone();
+        let revision = snapshot.revision();
+        self.published.store(Arc::new(snapshot));
+        for table in &touched {
+            if let Some(table) = self.tables.get(table) {
+                table.send_replace(revision);
+            }
+        }
+        self.progress.send_modify(|progress| progress.revision = revision);
+    }
+
+    /// Gives up everything staged. The answer is those who wait for it.
+    fn roll_back(
+        &self,
+        core: &mut Core,
+        error: &JournalError,
+    ) -> Vec<oneshot::Sender<Result<(), Arc<JournalError>>>> {
+        core.store.roll_back();
+        core.records.clear();
+        core.failure = Some(error.to_string());
+        self.progress.send_modify(|progress| progress.roll_backs += 1);
+        std::mem::take(&mut core.waiting)
+    }
+}
+
+/// Starts the one thread that writes to `journal`.
+pub(super) fn start(
+    shared: Arc<Shared>,
+    mut journal: Box<dyn Journal>,
+) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name("committer".to_owned()).spawn(move || {
+        run(&shared, &mut *journal);
+        journal.close();
+    })
+}
+
+fn run(shared: &Shared, journal: &mut dyn Journal) {
+    loop {
+        let mut core = shared.lock();
+        while core.records.is_empty() && !core.is_closed {
+            core = shared.work.wait(core).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        if core.records.is_empty() {
+            return;
+        }
+        let records = std::mem::take(&mut core.records);
+        let mut waiting = std::mem::take(&mut core.waiting);
+        drop(core);
+        let through = records.last().map_or(0, |record| record.revision);
+        let outcome = journal.commit(&records).map_err(Arc::new);
+        let mut core = shared.lock();
+        match &outcome {
+            Ok(()) => {
+                core.failure = None;
+                shared.publish(&mut core, through);
+            }
+            // What was staged since builds on what is lost, so it is lost too.
+            Err(error) => waiting.extend(shared.roll_back(&mut core, error)),
+        }
+        drop(core);
+        for waiter in waiting {
+            let _gone = waiter.send(outcome.clone());
+        }
+    }
+}

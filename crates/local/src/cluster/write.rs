@@ -1,0 +1,179 @@
+//! Writes: planned on a snapshot, staged, made safe, seen; planned again when somebody was faster.
+
+use std::sync::Arc;
+
+use lockstep_api::{
+    Resource, Status,
+    strategy::{Json, WriteContext},
+};
+use lockstep_store::{
+    Object, Snapshot,
+    rest::{self, Answer, DeleteOptions, Plan, Scene},
+};
+
+use super::{Cluster, commit::CommitError, now};
+
+/// How often a write is planned again before the writer is told to try later.
+const ATTEMPTS_MAX: usize = 1_000;
+
+/// Who writes, and how.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// Whether to go through everything but the write itself.
+    pub dry_run: bool,
+    /// The name of the user.
+    pub user: String,
+    /// Who manages the fields written.
+    pub field_manager: String,
+}
+
+/// What a write came to.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// The object, as it is now.
+    pub object: Arc<Object>,
+    /// Whether it is new.
+    pub is_created: bool,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// What a deletion came to.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    /// The object: its last state when it is gone, else as it is now.
+    pub object: Arc<Object>,
+    /// Whether it is gone.
+    pub is_gone: bool,
+}
+
+impl Cluster {
+    /// Creates an object that was checked against its schema.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn create(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        object: Json,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        self.write(resource, namespace, options, |scene| rest::create(scene, object.clone()))
+            .await
+            .map(|(written, _)| written)
+    }
+
+    /// Replaces an object, or the part of it that the subresource `sub` stands for.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn update(
+        &self,
+        resource: &Resource,
+        sub: Option<&str>,
+        (namespace, name): (&str, &str),
+        object: Json,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let plan = |scene: &Scene<'_>| rest::update(scene, sub, name, object.clone());
+        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+    }
+
+    /// Deletes an object, or begins to.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn delete(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        delete: &DeleteOptions,
+        options: &WriteOptions,
+    ) -> Result<Deleted, Status> {
+        let plan = |scene: &Scene<'_>| rest::delete(scene, name, delete);
+        let (written, is_gone) = self.write(resource, namespace, options, plan).await?;
+        Ok(Deleted { object: written.object, is_gone })
+    }
+
+    /// Plans and carries out one write.
+    async fn write(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        options: &WriteOptions,
+        plan: impl Fn(&Scene<'_>) -> Result<Plan, Status>,
+    ) -> Result<(Written, bool), Status> {
+        let context = WriteContext {
+            now: now(),
+            uid: uuid::Uuid::new_v4().to_string(),
+            user: options.user.clone(),
+        };
+        let namespace = if resource.is_namespaced() { namespace } else { "" };
+        for _ in 0..ATTEMPTS_MAX {
+            let head = self.head();
+            let catalog = &self.0.catalog;
+            let scene = Scene { view: &head, catalog, resource, namespace, context: &context };
+            match self.attempt(&head, plan(&scene), options.dry_run).await {
+                Attempt::Done(outcome) => return outcome,
+                Attempt::Again => {}
+            }
+        }
+        Err(Status::too_many_requests("the object is being written too often", 1))
+    }
+
+    async fn attempt(
+        &self,
+        head: &Snapshot,
+        plan: Result<Plan, Status>,
+        is_dry_run: bool,
+    ) -> Attempt {
+        let plan = match plan {
+            Ok(plan) => plan,
+            // What stands in the way may be staged only: nobody may hear of it before it is safe.
+            Err(status) => {
+                return match self.settle(head.revision()).await {
+                    true => Attempt::Done(Err(status)),
+                    false => Attempt::Again,
+                };
+            }
+        };
+        let is_removal = plan.is_removal();
+        let done = |object, plan: Plan| {
+            let Plan { is_created, warnings, .. } = plan;
+            Attempt::Done(Ok((Written { object, is_created, warnings }, is_removal)))
+        };
+        if is_dry_run {
+            return done(plan.preview(head), plan);
+        }
+        if plan.change.ops.is_empty() {
+            let Answer::Object(object) = &plan.answer else {
+                return Attempt::Again;
+            };
+            let object = Arc::clone(object);
+            return if self.settle(object.revision()).await {
+                done(object, plan)
+            } else {
+                Attempt::Again
+            };
+        }
+        let Plan { change, answer, is_created, warnings } = plan;
+        match self.commit(change).await {
+            Ok(objects) => {
+                let object = match answer {
+                    Answer::Op(at) => Arc::clone(&objects[at]),
+                    Answer::Object(object) => object,
+                };
+                Attempt::Done(Ok((Written { object, is_created, warnings }, is_removal)))
+            }
+            Err(CommitError::Changed) => Attempt::Again,
+            Err(CommitError::Lost(status)) => Attempt::Done(Err(status)),
+        }
+    }
+}
+
+/// Whether to plan again.
+enum Attempt {
+    Done(Result<(Written, bool), Status>),
+    Again,
+}

@@ -1,0 +1,204 @@
+//! One version of one object: accepted JSON, encoded once, with what is asked most beside it.
+
+use std::{borrow::Cow, ops::Range};
+
+use bytes::Bytes;
+use lockstep_api::{
+    Resource,
+    meta::Meta,
+    selector::{FieldSelector, LabelSelector},
+    strategy::{Json, Strategy},
+};
+use serde_json::Value;
+
+use crate::Revision;
+
+/// One version of one object. Shared by the tables, the history and everyone who watches.
+#[derive(Debug)]
+pub struct Object {
+    /// The metadata, parsed.
+    pub meta: Meta,
+    /// The JSON without `apiVersion` and `kind`.
+    pub body: Bytes,
+    /// Where in `body` the digits of `metadata.resourceVersion` are.
+    version: Range<usize>,
+    /// The values of the kind's selectable fields, in the kind's order.
+    fields: Box<[Box<str>]>,
+}
+
+/// The selectors of a list or a watch.
+#[derive(Clone, Debug, Default)]
+pub struct Selectors {
+    /// By label.
+    pub labels: LabelSelector,
+    /// By field.
+    pub fields: FieldSelector,
+}
+
+impl Selectors {
+    /// Whether everything matches.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_empty()
+    }
+}
+
+impl Object {
+    /// The JSON, parsed.
+    pub fn json(&self) -> Json {
+        serde_json::from_slice(&self.body).expect("the body was encoded from a JSON object")
+    }
+
+    /// The revision that wrote this version.
+    pub fn revision(&self) -> Revision {
+        self.meta.resource_version
+    }
+
+    /// The key of the object in its table.
+    pub fn key(&self) -> String {
+        key(&self.meta.namespace, &self.meta.name)
+    }
+
+    /// Whether the object, seen as `resource`, is selected.
+    pub fn matches(&self, selectors: &Selectors, resource: &Resource) -> bool {
+        selectors.labels.matches(|key| self.meta.label(key))
+            && (selectors.fields.is_empty() || self.matches_fields(&selectors.fields, resource))
+    }
+
+    fn matches_fields(&self, fields: &FieldSelector, resource: &Resource) -> bool {
+        let strategy = &*resource.strategy;
+        if strategy.is_converted() {
+            return fields.matches_object(&strategy.from_stored(self.json()), strategy);
+        }
+        let known = strategy.selectable_fields();
+        fields.matches(|field| match field {
+            "metadata.name" => Cow::Borrowed(&*self.meta.name),
+            "metadata.namespace" => Cow::Borrowed(&*self.meta.namespace),
+            other => {
+                let at = known.iter().position(|name| *name == other);
+                Cow::Borrowed(at.and_then(|at| self.fields.get(at)).map_or("", |value| &**value))
+            }
+        })
+    }
+
+    /// The same object as written by `revision`: what a deletion leaves for watchers.
+    pub(crate) fn at_revision(&self, revision: Revision) -> Self {
+        let meta = Meta { resource_version: revision, ..self.meta.clone() };
+        let (body, version) = spliced(&self.body, self.version.clone(), revision);
+        Self { meta, body, version, fields: self.fields.clone() }
+    }
+
+    /// Takes back an object that was persisted.
+    pub fn recover(body: Bytes, strategy: &dyn Strategy) -> Result<Self, serde_json::Error> {
+        let json: Json = serde_json::from_slice(&body)?;
+        let revision = Meta::of(&json).resource_version;
+        Ok(Draft::new(&json, strategy).into_object(revision))
+    }
+}
+
+/// The key of an object in its table, ordered as etcd orders them.
+pub fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// An object that is ready but for its revision. Encoding is the costly part of a write and needs no
+/// lock; putting in the digits is cheap.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    meta: Meta,
+    encoded: Vec<u8>,
+    /// Where the digits of the resourceVersion go.
+    version_at: usize,
+    fields: Box<[Box<str>]>,
+}
+
+impl Draft {
+    /// Encodes `object`, which must be in the stored form. Its resourceVersion is left out.
+    pub fn new(object: &Json, strategy: &dyn Strategy) -> Self {
+        let mut encoded = Vec::with_capacity(1024);
+        let version_at = encode(object, &mut encoded);
+        let fields = strategy
+            .selectable_fields()
+            .iter()
+            .map(|field| strategy.field_value(object, field).into())
+            .collect();
+        let meta = Meta { resource_version: 0, ..Meta::of(object) };
+        Self { meta, encoded, version_at, fields }
+    }
+
+    /// The metadata, without a resourceVersion.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// Whether the encoding is that of `object`, the revision apart.
+    pub fn is_same_as(&self, object: &Object) -> bool {
+        let (head, tail) = self.encoded.split_at(self.version_at);
+        let rest = &object.body[object.version.end..];
+        object.version.start == head.len() && object.body.starts_with(head) && rest == tail
+    }
+
+    /// The object as written by `revision`.
+    pub fn into_object(self, revision: Revision) -> Object {
+        let meta = Meta { resource_version: revision, ..self.meta };
+        let (body, version) = spliced(&self.encoded, self.version_at..self.version_at, revision);
+        Object { meta, body, version, fields: self.fields }
+    }
+}
+
+/// `encoded` with the digits of `revision` at `at`, in a buffer of exactly that size.
+fn spliced(encoded: &[u8], at: Range<usize>, revision: Revision) -> (Bytes, Range<usize>) {
+    // A dry run has no revision: its text stays empty.
+    let digits = if revision == 0 { String::new() } else { revision.to_string() };
+    let parts = [&encoded[..at.start], digits.as_bytes(), &encoded[at.end..]];
+    (parts.concat().into(), at.start..at.start + digits.len())
+}
+
+/// Writes `object` with an empty `metadata.resourceVersion`; the answer is where its digits go.
+fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
+    const VERSION: &str = "resourceVersion";
+    let mut version_at = 0;
+    out.push(b'{');
+    for (key, value) in object {
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        write_value(out, key);
+        out.push(b':');
+        let Some(meta) = value.as_object().filter(|_| key == "metadata") else {
+            write_value(out, value);
+            continue;
+        };
+        out.push(b'{');
+        // Keys stay in order, so that bytes can be compared.
+        for (key, value) in meta.iter().filter(|(key, _)| key.as_str() < VERSION) {
+            write_member(out, key, value);
+            out.push(b',');
+        }
+        out.extend_from_slice(b"\"resourceVersion\":\"");
+        version_at = out.len();
+        out.push(b'"');
+        for (key, value) in meta.iter().filter(|(key, _)| key.as_str() > VERSION) {
+            out.push(b',');
+            write_member(out, key, value);
+        }
+        out.push(b'}');
+    }
+    if version_at == 0 {
+        let comma = if out.len() > 1 { "," } else { "" };
+        out.extend_from_slice(format!("{comma}\"metadata\":{{\"{VERSION}\":\"").as_bytes());
+        version_at = out.len();
+        out.extend_from_slice(b"\"}");
+    }
+    out.push(b'}');
+    version_at
+}
+
+fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
+    write_value(out, key);
+    out.push(b':');
+    write_value(out, value);
+}
+
+fn write_value(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    serde_json::to_writer(out, value).expect("JSON values can always be written to memory");
+}

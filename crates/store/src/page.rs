@@ -1,0 +1,132 @@
+//! Lists, whole or in pages, and the tokens that lead from one page to the next.
+
+use std::sync::Arc;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use lockstep_api::Status;
+use serde::{Deserialize, Serialize};
+
+use crate::{Revision, object::Object, snapshot::Snapshot, watch::Filter};
+
+const TOKEN_VERSION: &str = "meta.k8s.io/v1";
+
+/// Some of the objects of a list, in the order of their keys.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The objects.
+    pub items: Vec<Arc<Object>>,
+    /// The revision of the whole list.
+    pub revision: Revision,
+    /// Where the next page begins, unless this is the last.
+    pub next: Option<Token>,
+    /// How many objects come after this page; unknown when selectors are used.
+    pub remaining: Option<usize>,
+}
+
+/// Up to `limit` objects of `snapshot` that `filter` selects, beginning at `start`.
+pub fn list(
+    snapshot: &Snapshot,
+    filter: &Filter,
+    start: Option<&str>,
+    limit: Option<usize>,
+) -> Page {
+    let table = &*filter.resource.table;
+    let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let mut found = snapshot
+        .range(table, filter.namespace.as_deref(), start)
+        .filter(|(_, object)| filter.selects(object));
+    let mut items = Vec::new();
+    let mut last = None;
+    for (key, object) in found.by_ref().take(limit) {
+        items.push(Arc::clone(object));
+        last = Some(key);
+    }
+    let revision = snapshot.revision();
+    let more = found.next().is_some();
+    let next = last
+        .filter(|_| more)
+        .map(|key| Token { revision: Some(revision), start: format!("{key}\0") });
+    let remaining =
+        next.as_ref().filter(|_| filter.selectors.is_empty()).map(|_| found.count() + 1);
+    Page { items, revision, next, remaining }
+}
+
+/// A continue token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// The revision of the list; none to go on with whatever is there now.
+    pub revision: Option<Revision>,
+    /// The first key of the next page.
+    pub start: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    #[serde(default)]
+    v: String,
+    #[serde(default)]
+    rv: i64,
+    #[serde(default)]
+    start: String,
+}
+
+impl Token {
+    /// The token as clients carry it.
+    pub fn encode(&self) -> String {
+        let rv = self.revision.map_or(-1, |revision| i64::try_from(revision).unwrap_or(i64::MAX));
+        let wire = Wire { v: TOKEN_VERSION.to_owned(), rv, start: self.start.clone() };
+        let json = serde_json::to_vec(&wire).expect("a token is plain data");
+        URL_SAFE_NO_PAD.encode(json)
+    }
+
+    /// Reads a token.
+    ///
+    /// # Errors
+    /// 400 when it is none of ours.
+    pub fn decode(text: &str) -> Result<Self, Status> {
+        let refuse = |why: String| {
+            Status::bad_request(format!("invalid continue token: continue key is not valid{why}"))
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| refuse(format!(": {error}")))?;
+        let wire: Wire =
+            serde_json::from_slice(&bytes).map_err(|error| refuse(format!(": {error}")))?;
+        if wire.v != TOKEN_VERSION {
+            return Err(refuse(format!(
+                ": server does not recognize this encoded version {}",
+                wire.v
+            )));
+        }
+        if wire.rv == 0 {
+            let why = ": incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+            return Err(refuse(why.to_owned()));
+        }
+        if wire.start.is_empty() {
+            let why = ": encoded start key empty (version meta.k8s.io/v1)";
+            return Err(refuse(why.to_owned()));
+        }
+        if !is_clean(&wire.start) {
+            return Err(refuse(format!(": {}", wire.start)));
+        }
+        Ok(Self { revision: Revision::try_from(wire.rv).ok(), start: wire.start })
+    }
+
+    /// The answer when the revision of the token is no longer kept: 410 with a token that goes on
+    /// from the same place in whatever is there now.
+    pub fn expired(&self) -> Status {
+        let mut status = Status::expired(
+            "The provided continue parameter is too old to display a consistent list result. You \
+             can start a new list without the continue parameter, or use the continue token in this \
+             response to retrieve the remainder of the results. Continuing with the provided token \
+             results in an inconsistent list - objects that were created, modified, or deleted \
+             between the time the first chunk was returned and now may show up in the list.",
+        );
+        let fresh = Self { revision: None, start: self.start.clone() };
+        status.metadata.continue_token = fresh.encode();
+        status
+    }
+}
+
+/// Whether a key has no empty and no relative steps.
+fn is_clean(key: &str) -> bool {
+    key.strip_prefix('/').unwrap_or(key).split('/').all(|step| !matches!(step, "" | "." | ".."))
+}

@@ -1,0 +1,180 @@
+//! What a request does to the store, decided on a snapshot: the rules every kind has in common.
+//!
+//! Each planner is a plain function from what was seen to a [`Plan`]. When the change cannot go in
+//! because somebody else wrote first, the caller plans again on a newer snapshot.
+
+mod create;
+mod delete;
+mod metadata;
+mod namespace;
+mod update;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use lockstep_api::{
+    Registry, Resource, Status,
+    strategy::{Json, Strategy, WriteContext},
+};
+
+pub use create::create;
+pub use delete::{DeleteOptions, delete};
+pub use update::update;
+
+use crate::{
+    change::{Change, Expect, Op, Write},
+    object::{self, Draft, Object},
+    snapshot::Snapshot,
+};
+
+/// The kinds served, by path and by table.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    registry: Registry,
+    stored: BTreeMap<Arc<str>, Arc<Resource>>,
+}
+
+impl Catalog {
+    /// The catalog of a registry.
+    pub fn new(registry: Registry) -> Self {
+        let stored = registry
+            .iter()
+            .filter(|resource| !resource.strategy.is_converted())
+            .map(|resource| (Arc::clone(&resource.table), Arc::clone(resource)))
+            .collect();
+        Self { registry, stored }
+    }
+
+    /// The kinds by path.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The resource in whose version the objects of a table are stored.
+    pub fn stored(&self, table: &str) -> Option<&Arc<Resource>> {
+        self.stored.get(table)
+    }
+
+    /// All tables.
+    pub fn tables(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Resource>)> {
+        self.stored.iter()
+    }
+}
+
+/// What a planner looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// The state to plan on.
+    pub view: &'a Snapshot,
+    /// The kinds.
+    pub catalog: &'a Catalog,
+    /// The kind written to, in the version of the request.
+    pub resource: &'a Resource,
+    /// The namespace of the request, empty for cluster-scoped kinds.
+    pub namespace: &'a str,
+    /// Who writes, and when.
+    pub context: &'a WriteContext,
+}
+
+impl Scene<'_> {
+    fn strategy(&self) -> &dyn Strategy {
+        &*self.resource.strategy
+    }
+
+    fn key(&self, name: &str) -> String {
+        object::key(self.namespace, name)
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<Object>> {
+        self.view.get(&self.resource.table, &self.key(name))
+    }
+
+    /// An existing object in the version of the request.
+    fn shown(&self, object: &Object) -> Json {
+        self.strategy().from_stored(object.json())
+    }
+
+    /// An accepted object, encoded as it is stored.
+    fn draft(&self, object: Json) -> Draft {
+        let stored = self.strategy().to_stored(object);
+        let resource = self.catalog.stored(&self.resource.table);
+        Draft::new(&stored, resource.map_or(self.strategy(), |resource| &*resource.strategy))
+    }
+
+    fn op(&self, name: &str, expect: Expect, write: Write) -> Op {
+        Op { table: Arc::clone(&self.resource.table), key: self.key(name).into(), expect, write }
+    }
+}
+
+/// What a request comes to.
+#[derive(Debug)]
+#[must_use = "a plan does nothing until its change is staged"]
+pub struct Plan {
+    /// What to write; nothing when the request changes nothing.
+    pub change: Change,
+    /// What to answer.
+    pub answer: Answer,
+    /// Whether the object is new.
+    pub is_created: bool,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// What to answer when a plan has been carried out.
+#[derive(Debug)]
+pub enum Answer {
+    /// The object the op of this number wrote (or its last state, for a deletion).
+    Op(usize),
+    /// This object, whatever was written.
+    Object(Arc<Object>),
+}
+
+impl Plan {
+    fn unchanged(object: &Arc<Object>) -> Self {
+        Self {
+            change: Change::default(),
+            answer: Answer::Object(Arc::clone(object)),
+            is_created: false,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn of(op: Op) -> Self {
+        let change = Change { checks: Vec::new(), ops: vec![op] };
+        Self { change, answer: Answer::Op(0), is_created: false, warnings: Vec::new() }
+    }
+
+    /// Whether the plan removes the object it answers with.
+    pub fn is_removal(&self) -> bool {
+        match self.answer {
+            Answer::Op(at) => matches!(self.change.ops[at].write, Write::Delete(_)),
+            Answer::Object(_) => false,
+        }
+    }
+
+    /// What a dry run answers: the object as it would be, at the revision it has now.
+    ///
+    /// # Panics
+    /// When the plan deletes what `view`, on which it was made, does not have.
+    pub fn preview(&self, view: &Snapshot) -> Arc<Object> {
+        let at = match &self.answer {
+            Answer::Object(object) => return Arc::clone(object),
+            Answer::Op(at) => *at,
+        };
+        let op = &self.change.ops[at];
+        let current = view.get(&op.table, &op.key);
+        match &op.write {
+            Write::Put(draft) | Write::Delete(Some(draft)) => {
+                let revision = current.map_or(0, |object| object.revision());
+                Arc::new(draft.clone().into_object(revision))
+            }
+            Write::Delete(None) => {
+                Arc::clone(current.expect("only what is there is planned to be deleted"))
+            }
+        }
+    }
+}
+
+/// The 404 for an object of the scene.
+fn not_found(scene: &Scene<'_>, name: &str) -> Status {
+    Status::not_found(scene.resource, name)
+}

@@ -1,0 +1,77 @@
+//! POST: a new object.
+
+use lockstep_api::{Status, json, meta, strategy::Json};
+
+use super::{Answer, Plan, Scene, metadata, namespace};
+use crate::change::{Change, Expect, Write};
+
+/// How often a generated name is tried.
+const ATTEMPTS_MAX: u64 = 8;
+
+/// Plans the creation of `object`, which was checked against its schema.
+pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
+    let given = json::text(&object, &["metadata", "name"]).to_owned();
+    let check = namespace::admit_create(scene, &given)?;
+    if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
+        return Err(Status::bad_request(
+            "resourceVersion should not be set on objects to be created",
+        ));
+    }
+    metadata::settle_namespace(&mut object, scene)?;
+    metadata::fill_system_fields(&mut object, scene.context);
+    let name = settle_name(scene, &mut object);
+    let warnings = accept(scene, &mut object, &name)?;
+    if let Some(existing) = scene.find(&name) {
+        let mut status = Status::already_exists(scene.resource, &name);
+        if existing.meta.is_deleting() {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
+    }
+    let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object)));
+    let change = Change { checks: check.into_iter().collect(), ops: vec![op] };
+    Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
+}
+
+/// Fills in and checks a new object whose name and system fields are set.
+fn accept(scene: &Scene<'_>, object: &mut Json, name: &str) -> Result<Vec<String>, Status> {
+    let strategy = scene.strategy();
+    strategy.fill_defaults(object);
+    strategy.prepare_create(object, scene.context);
+    if strategy.has_generation() {
+        metadata::metadata(object).insert("generation".to_owned(), 1.into());
+    }
+    metadata::normalize(object);
+    let mut errors =
+        meta::validate_create(object, scene.resource.is_namespaced(), |name, prefix| {
+            strategy.validate_name(name, prefix)
+        });
+    errors.extend(strategy.validate_create(object));
+    if !errors.is_empty() {
+        return Err(Status::invalid(scene.resource, name, &errors));
+    }
+    Ok(strategy.warnings(object, None))
+}
+
+/// The name of the object, generated when only a prefix is given. After the last attempt the name is
+/// one that is taken, and the answer is the same as for a name the user chose.
+fn settle_name(scene: &Scene<'_>, object: &mut Json) -> String {
+    let meta = metadata::metadata(object);
+    let name = json::text(meta, &["name"]).to_owned();
+    let prefix = json::text(meta, &["generateName"]).to_owned();
+    if !name.is_empty() || prefix.is_empty() {
+        return name;
+    }
+    let names = (0..ATTEMPTS_MAX)
+        .map(|attempt| metadata::generated_name(&prefix, &scene.context.uid, attempt));
+    let mut last = String::new();
+    for name in names {
+        let is_free = scene.find(&name).is_none();
+        last = name;
+        if is_free {
+            break;
+        }
+    }
+    meta.insert("name".to_owned(), last.clone().into());
+    last
+}

@@ -1,0 +1,256 @@
+//! DELETE: the end of an object, at once or when all who hold on to it have let go.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use lockstep_api::{
+    FieldError, Path, Resource, Status, json,
+    meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN},
+    status::{Cause, Details},
+    strategy::{Json, Propagation},
+};
+use serde_json::Value;
+
+use super::{Plan, Scene, metadata, namespace, not_found};
+use crate::{
+    change::{Expect, Write},
+    object::Object,
+};
+
+/// What a delete request asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteOptions {
+    /// Seconds of grace; the kind decides when absent.
+    pub grace_period_seconds: Option<i64>,
+    /// What happens to the dependents.
+    pub propagation: Option<Propagation>,
+    /// The old way to ask for `Orphan`.
+    pub orphan_dependents: Option<bool>,
+    /// The uid the object must have.
+    pub uid: Option<String>,
+    /// The resourceVersion the object must have.
+    pub resource_version: Option<String>,
+}
+
+/// How far a deletion gets at once.
+enum Stage {
+    /// Grace was given before and still runs.
+    Pending,
+    /// Grace begins, or is cut short: the object as it then is, and the seconds left.
+    Graceful(Json, i64),
+    /// No grace.
+    Now,
+}
+
+/// Plans the deletion of the object `name`. When the answer is an op that deletes, the object is
+/// gone; otherwise it goes later.
+pub fn delete(scene: &Scene<'_>, name: &str, options: &DeleteOptions) -> Result<Plan, Status> {
+    namespace::admit_delete(scene, name)?;
+    let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
+    check_options(options)?;
+    check_preconditions(scene.resource, old, options)?;
+    if let Some(plan) = namespace::begin_deletion(scene, old) {
+        return Ok(plan);
+    }
+    let object = scene.shown(old);
+    let (object, grace, is_graceful) = match stage(scene, object, old, options) {
+        Stage::Pending => return Ok(Plan::unchanged(old)),
+        Stage::Graceful(object, grace) => (object, grace, true),
+        Stage::Now => (scene.shown(old), 0, false),
+    };
+    Ok(finish(scene, old, object, grace, is_graceful, options))
+}
+
+fn finish(
+    scene: &Scene<'_>,
+    old: &Arc<Object>,
+    mut object: Json,
+    grace: i64,
+    is_graceful: bool,
+    options: &DeleteOptions,
+) -> Plan {
+    let finalizers = finalizers_for(scene, old, options);
+    let expect = Expect::Revision(old.revision());
+    let meta = metadata::metadata(&mut object);
+    if finalizers.is_empty() {
+        meta.remove("finalizers");
+    } else {
+        let listed = finalizers.iter().map(|name| Value::from(name.as_str())).collect();
+        meta.insert("finalizers".to_owned(), Value::Array(listed));
+    }
+    if finalizers.is_empty() && grace == 0 {
+        let last = is_graceful.then(|| scene.draft(object));
+        return Plan::of(scene.op(&old.meta.name, expect, Write::Delete(last)));
+    }
+    if !is_graceful {
+        mark_without_grace(meta, old, scene.context.now);
+    }
+    let draft = scene.draft(object);
+    if draft.is_same_as(old) {
+        return Plan::unchanged(old);
+    }
+    Plan::of(scene.op(&old.meta.name, expect, Write::Put(draft)))
+}
+
+/// Marks an object that only finalizers hold. A time set before is kept unless it lies ahead.
+fn mark_without_grace(meta: &mut Json, old: &Object, now: Timestamp) {
+    let earlier = old.meta.deletion.filter(|at| *at <= now);
+    metadata::mark_deleting(meta, earlier.unwrap_or(now), 0);
+}
+
+fn stage(scene: &Scene<'_>, mut object: Json, old: &Object, options: &DeleteOptions) -> Stage {
+    let now = scene.context.now;
+    // A negative grace is taken for the shortest there is.
+    let requested =
+        options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let Some(decided) = scene.strategy().grace_period(&object, requested) else {
+        return Stage::Now;
+    };
+    let Some(deletion) = old.meta.deletion else {
+        metadata::mark_deleting(metadata::metadata(&mut object), now, decided);
+        return Stage::Graceful(object, decided);
+    };
+    // Being deleted already: the grace may only get shorter.
+    let given = match old.meta.deletion_grace_seconds.unwrap_or_default() {
+        0 => return Stage::Now,
+        given => given.max(1),
+    };
+    let Some(requested) = requested.filter(|requested| *requested < given) else {
+        return Stage::Pending;
+    };
+    let begun = deletion - SignedDuration::from_secs(given);
+    let until = begun + SignedDuration::from_secs(requested);
+    // All of the grace asked for may have gone by: one second is the least that is still grace.
+    let (until, grace) = match (until < now, requested) {
+        (true, 0) => (now, 0),
+        (true, _) => (now, 1),
+        (false, _) => (until, requested),
+    };
+    let meta = metadata::metadata(&mut object);
+    meta.insert("deletionTimestamp".to_owned(), metadata::seconds(until).into());
+    meta.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+    Stage::Graceful(object, grace)
+}
+
+/// The finalizers the object has from now on: its own, and that of the garbage collector when it has
+/// work to do first. The request decides, else the object's finalizers, else the kind.
+fn finalizers_for(scene: &Scene<'_>, old: &Object, options: &DeleteOptions) -> Vec<String> {
+    let has = |name: &str| old.meta.finalizers.iter().any(|finalizer| &**finalizer == name);
+    let propagation = match (options.orphan_dependents, options.propagation) {
+        (Some(true), _) => Propagation::Orphan,
+        (Some(false), _) => Propagation::Background,
+        (None, Some(asked)) => asked,
+        (None, None) if has(FINALIZER_ORPHAN) => Propagation::Orphan,
+        (None, None) if has(FINALIZER_FOREGROUND) => Propagation::Foreground,
+        (None, None) => scene.strategy().default_propagation(),
+    };
+    let wanted = match propagation {
+        Propagation::Background => None,
+        Propagation::Foreground => Some(FINALIZER_FOREGROUND),
+        Propagation::Orphan => Some(FINALIZER_ORPHAN),
+    };
+    let is_collectors = |name: &str| name == FINALIZER_FOREGROUND || name == FINALIZER_ORPHAN;
+    // One that is there already stays where it is, so that asking twice changes nothing.
+    let kept = old.meta.finalizers.iter().map(|name| &**name);
+    let mut names: Vec<String> = kept
+        .filter(|name| !is_collectors(name) || Some(*name) == wanted)
+        .map(ToOwned::to_owned)
+        .collect();
+    if let Some(wanted) = wanted.filter(|wanted| !names.iter().any(|name| name == wanted)) {
+        names.push(wanted.to_owned());
+    }
+    names
+}
+
+fn check_options(options: &DeleteOptions) -> Result<(), Status> {
+    if options.orphan_dependents.is_none() || options.propagation.is_none() {
+        return Ok(());
+    }
+    let path = Path::new("propagationPolicy");
+    let shown = match options.propagation {
+        Some(Propagation::Orphan) => "Orphan",
+        Some(Propagation::Foreground) => "Foreground",
+        _ => "Background",
+    };
+    let why = "orphanDependents and deletionPropagation cannot be both set";
+    let error = FieldError::invalid(&path, shown, why);
+    Err(invalid(&error))
+}
+
+/// 422 about the options themselves, which are no resource.
+fn invalid(error: &FieldError) -> Status {
+    let cause = Cause {
+        reason: error.kind.reason().to_owned(),
+        message: error.body.clone(),
+        field: error.path.to_string(),
+    };
+    let message = format!("DeleteOptions.meta.k8s.io \"\" is invalid: {error}");
+    let mut status = Status::bad_request(message);
+    status.code = 422;
+    status.reason = "Invalid".to_owned();
+    status.with_details(Details {
+        group: "meta.k8s.io".to_owned(),
+        kind: "DeleteOptions".to_owned(),
+        causes: vec![cause],
+        ..Details::default()
+    })
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    old: &Object,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let conflict = |why: String| {
+        let name = &*old.meta.name;
+        let mut status = Status::conflict(resource, name, &why);
+        // Here upstream names the kind, not the resource.
+        status.message =
+            format!("Operation cannot be fulfilled on {} {name:?}: {why}", resource.group_kind());
+        if let Some(details) = &mut status.details {
+            details.kind = resource.kind.to_string();
+        }
+        status
+    };
+    if let Some(uid) = options.uid.as_deref().filter(|uid| *uid != &*old.meta.uid) {
+        return Err(conflict(format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object \
+             might have been deleted and then recreated",
+            old.meta.uid
+        )));
+    }
+    let current = old.revision().to_string();
+    if let Some(asked) = options.resource_version.as_deref().filter(|asked| *asked != current) {
+        return Err(conflict(format!(
+            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion \
+             in record ({current}). The object might have been modified"
+        )));
+    }
+    Ok(())
+}
+
+impl DeleteOptions {
+    /// The options in a request body; what is absent or of another type is not asked for.
+    pub fn of(body: &Json) -> Result<Self, Status> {
+        let text = |path: &[&str]| json::at(body, path).and_then(Value::as_str).map(str::to_owned);
+        let propagation = match text(&["propagationPolicy"]).as_deref() {
+            None | Some("") => None,
+            Some("Orphan") => Some(Propagation::Orphan),
+            Some("Background") => Some(Propagation::Background),
+            Some("Foreground") => Some(Propagation::Foreground),
+            Some(other) => {
+                let supported = &["Foreground", "Background", "Orphan", "nil"];
+                let error =
+                    FieldError::not_supported(&Path::new("propagationPolicy"), other, supported);
+                return Err(invalid(&error));
+            }
+        };
+        Ok(Self {
+            grace_period_seconds: json::integer(body, &["gracePeriodSeconds"]),
+            propagation,
+            orphan_dependents: json::at(body, &["orphanDependents"]).and_then(Value::as_bool),
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+        })
+    }
+}
