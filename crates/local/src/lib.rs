@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod files;
 pub mod journal;
 pub mod kubeconfig;
+pub mod node;
 pub mod server;
 pub mod tls;
 

@@ -1,0 +1,7 @@
+//! The node: runs pods as processes of this machine.
+
+pub mod dirs;
+pub(crate) mod limits;
+pub mod network;
+pub mod runtime;
+pub mod shim;
