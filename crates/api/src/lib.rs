@@ -8,6 +8,7 @@
 
 pub mod builtin;
 pub mod decode;
+pub mod discovery;
 pub mod duration;
 pub mod field;
 pub mod job;
