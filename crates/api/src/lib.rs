@@ -16,6 +16,7 @@ pub mod json;
 pub mod kinds;
 pub mod meta;
 pub mod names;
+pub mod openapi;
 pub mod pod;
 pub mod quantity;
 pub mod resource;
