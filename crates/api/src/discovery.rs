@@ -3,6 +3,8 @@
 //! There are two generations: aggregated discovery tells everything in two documents, legacy
 //! discovery in one document per group and version. Both are plain functions of the [`Registry`].
 
+use std::cmp::Reverse;
+
 use serde_json::{Map, Value, json};
 
 use crate::resource::{Registry, Resource, Scope};
@@ -116,7 +118,7 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
         versions.last_mut().expect("one was just pushed").1.push(resource);
     }
     for group in &mut groups {
-        group.versions.sort_by(|(a, _), (b, _)| priority(b).cmp(&priority(a)));
+        group.versions.sort_by_key(|(version, _)| Reverse(priority(version)));
     }
     groups
 }
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn stable_versions_come_before_beta_and_alpha() {
         let mut versions = ["v1alpha2", "v1", "v2beta1", "foo", "v1beta1", "v2", "v1alpha10"];
-        versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
+        versions.sort_by_key(|version| Reverse(priority(version)));
         assert_eq!(versions, ["v2", "v1", "v2beta1", "v1beta1", "v1alpha10", "v1alpha2", "foo"]);
     }
 

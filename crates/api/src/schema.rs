@@ -152,15 +152,12 @@ impl SchemaNode {
 
     /// The field `name` of a struct, or an entry of a map.
     pub fn field(&self, name: &str) -> Option<Self> {
-        match self.node.shape {
-            Shape::Struct => {
-                let fields = &self.node.fields;
-                let at = fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
-                Some(self.at_field(&fields[at]))
-            }
-            Shape::Map => Some(self.at_type(self.node.elem)),
-            _ => None,
+        if self.node.shape == Shape::Map {
+            return Some(self.at_type(self.node.elem));
         }
+        let fields = &self.node.fields;
+        let at = fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        Some(self.at_field(&fields[at]))
     }
 
     /// An element of a list.

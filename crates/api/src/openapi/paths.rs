@@ -111,12 +111,11 @@ fn add_resource(resource: &Resource, paths: &mut Map<String, Value>) {
     };
     let named = |path: &str, item: Map<String, Value>| {
         let mut item = item;
-        let parameters = ["name", "namespace"].into_iter().filter_map(|name| {
-            path.contains(&format!("{{{name}}}")).then(|| {
-                json!({"in": "path", "name": name, "required": true,
-                       "description": format!("{name} of the {}", resource.kind),
-                       "schema": {"type": "string", "uniqueItems": true}})
-            })
+        let given = |name: &&str| path.contains(&format!("{{{name}}}"));
+        let parameters = ["name", "namespace"].into_iter().filter(given).map(|name| {
+            json!({"in": "path", "name": name, "required": true,
+                   "description": format!("{name} of the {}", resource.kind),
+                   "schema": {"type": "string", "uniqueItems": true}})
         });
         item.insert("parameters".to_owned(), parameters.collect());
         Value::Object(item)
