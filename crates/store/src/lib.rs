@@ -11,6 +11,7 @@ pub mod change;
 pub mod log;
 pub mod object;
 pub mod page;
+pub mod patch;
 pub mod rest;
 pub mod snapshot;
 pub mod store;

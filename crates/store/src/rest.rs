@@ -7,6 +7,7 @@ mod create;
 mod delete;
 mod metadata;
 mod namespace;
+mod patch;
 mod update;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -18,6 +19,7 @@ use lockstep_api::{
 
 pub use create::create;
 pub use delete::{DeleteOptions, delete};
+pub use patch::patch;
 pub use update::update;
 
 use crate::{

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use lockstep_api::{
     Resource, Status,
+    decode::FieldValidation,
     strategy::{Json, WriteContext},
 };
 use lockstep_store::{
     Object, Snapshot,
+    patch::Patch,
     rest::{self, Answer, DeleteOptions, Plan, Scene},
 };
 
@@ -25,6 +27,8 @@ pub struct WriteOptions {
     pub user: String,
     /// Who manages the fields written.
     pub field_manager: String,
+    /// What happens to unknown fields a patch brings in.
+    pub field_validation: FieldValidation,
 }
 
 /// What a write came to.
@@ -77,6 +81,24 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let plan = |scene: &Scene<'_>| rest::update(scene, sub, name, object.clone());
+        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+    }
+
+    /// Changes an object, or the part of it that the subresource `sub` stands for, by a patch. When
+    /// somebody else writes in between, the patch is applied again.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn patch(
+        &self,
+        resource: &Resource,
+        sub: Option<&str>,
+        (namespace, name): (&str, &str),
+        patch: &Patch,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let validation = options.field_validation;
+        let plan = |scene: &Scene<'_>| rest::patch(scene, sub, name, patch, validation);
         self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
     }
 

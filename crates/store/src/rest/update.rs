@@ -162,7 +162,7 @@ fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Sta
 }
 
 /// What the request says about the version it is based on.
-pub(super) fn check_preconditions(
+fn check_preconditions(
     scene: &Scene<'_>,
     name: &str,
     object: &Json,
@@ -180,6 +180,16 @@ pub(super) fn check_preconditions(
         );
         return Err(Status::conflict(scene.resource, name, &why));
     }
+    check_version(scene, name, object, old)
+}
+
+/// Whether the request is based on the current version, if it says on which it is.
+pub(super) fn check_version(
+    scene: &Scene<'_>,
+    name: &str,
+    object: &Json,
+    old: &Object,
+) -> Result<(), Status> {
     match meta::requested_version(object)? {
         Some(version) if version != old.revision() => Err(Status::modified(scene.resource, name)),
         None if !scene.strategy().allows_unconditional_update() => {

@@ -1,0 +1,22 @@
+//! PATCH: the current version with some changes.
+
+use lockstep_api::{Status, decode::FieldValidation};
+
+use super::{Plan, Scene, not_found, update};
+use crate::patch::Patch;
+
+/// Plans the change of the object `name`, or of the part `sub` names, by a patch.
+pub fn patch(
+    scene: &Scene<'_>,
+    sub: Option<&str>,
+    name: &str,
+    patch: &Patch,
+    validation: FieldValidation,
+) -> Result<Plan, Status> {
+    let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
+    let patched = patch.apply(scene.resource, scene.shown(old), validation)?;
+    update::check_version(scene, name, &patched.object, old)?;
+    let mut plan = update::replace(scene, sub, old, patched.object)?;
+    plan.warnings.splice(0..0, patched.warnings);
+    Ok(plan)
+}
