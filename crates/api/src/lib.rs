@@ -8,7 +8,6 @@
 
 pub mod builtin;
 pub mod decode;
-pub mod discovery;
 pub mod duration;
 pub mod field;
 pub mod job;
@@ -16,7 +15,6 @@ pub mod json;
 pub mod kinds;
 pub mod meta;
 pub mod names;
-pub mod openapi;
 pub mod pod;
 pub mod quantity;
 pub mod resource;

@@ -2,10 +2,10 @@
 
 pub mod auth;
 pub mod cluster;
+pub mod embedded;
 pub mod files;
 pub mod journal;
 pub mod kubeconfig;
-pub mod node;
 pub mod server;
 pub mod tls;
 

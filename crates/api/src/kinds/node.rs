@@ -1,7 +1,5 @@
 //! Node: a machine that runs pods.
 
-mod validation;
-
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -9,7 +7,6 @@ use serde_json::Value;
 
 use crate::{
     duration::{UNKNOWN, age},
-    field::ErrorList,
     json::{at, flag, list, text},
     names,
     strategy::{Column, Json, Strategy, WriteContext},
@@ -48,20 +45,6 @@ impl Strategy for NodeStrategy {
 
     /// Unlike other kinds, a node brings its status when it is created.
     fn prepare_create(&self, _object: &mut Json, _context: &WriteContext) {}
-
-    fn validate_create(&self, object: &Json) -> ErrorList {
-        validation::validate(object)
-    }
-
-    fn validate_update(&self, object: &Json, old: &Json) -> ErrorList {
-        let mut errors = validation::validate(object);
-        errors.extend(validation::validate_update(object, old));
-        errors
-    }
-
-    fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
-        validation::validate_update(object, old)
-    }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)

@@ -88,7 +88,10 @@ impl Watch {
     }
 
     /// What happened since the last call, if anything.
-    fn poll_notices(&mut self) -> Result<Vec<Notice>, Status> {
+    ///
+    /// # Errors
+    /// 410 when the watcher was too slow and history has moved on.
+    pub fn poll_notices(&mut self) -> Result<Vec<Notice>, Status> {
         let table = &*self.filter.resource.table;
         let (events, published) = {
             let core = self.cluster.0.core.lock();

@@ -1,7 +1,9 @@
 //! The options of requests, read from queries (and, for deletes, bodies) and checked with the words
 //! of the upstream server.
 
-use lockstep_api::{ErrorList, FieldError, Path, Status, strategy::Propagation};
+use lockstep_api::{
+    ErrorList, FieldError, Path, Status, decode::FieldValidation, strategy::Propagation,
+};
 use serde::Deserialize;
 
 use super::{error::invalid_options, query::Query};
@@ -158,17 +160,6 @@ fn forbidden_with_continue(path: &Path) -> FieldError {
     FieldError::forbidden(path, "resourceVersionMatch is forbidden when continue is provided")
 }
 
-/// What to do about fields nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FieldValidation {
-    /// Drop them.
-    Ignore,
-    /// Drop them and say so.
-    Warn,
-    /// Refuse the request.
-    Strict,
-}
-
 /// The options of a create, update or patch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutationOptions {
@@ -194,17 +185,13 @@ impl MutationOptions {
         errors.extend(field_manager_errors(&field_manager));
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         errors.extend(dry_run_errors(&dry_run));
-        let field_validation = match query.text("fieldValidation") {
-            "" | "Warn" => FieldValidation::Warn,
-            "Strict" => FieldValidation::Strict,
-            "Ignore" => FieldValidation::Ignore,
-            other => {
-                let supported = ["", "Ignore", "Strict", "Warn"];
-                let path = Path::new("fieldValidation");
-                errors.push(FieldError::not_supported(&path, other, &supported));
-                FieldValidation::Warn
-            }
-        };
+        let text = query.text("fieldValidation");
+        let field_validation = FieldValidation::parse(text).unwrap_or_else(|| {
+            let supported = ["", "Ignore", "Strict", "Warn"];
+            let path = Path::new("fieldValidation");
+            errors.push(FieldError::not_supported(&path, text, &supported));
+            FieldValidation::default()
+        });
         if !errors.is_empty() {
             return Err(invalid_options(kind, &errors));
         }

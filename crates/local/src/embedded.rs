@@ -1,0 +1,236 @@
+//! A whole cluster inside this process: state, API server, controllers and node, started together and
+//! stopped together.
+
+mod bootstrap;
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use lockstep_api::builtin;
+use tokio::{net::TcpListener, task::JoinSet};
+use tracing::info;
+
+use crate::{
+    auth::{Token, User},
+    cluster::{self, Cluster, OpenError},
+    files::{self, FileError},
+    kubeconfig::Kubeconfig,
+    server::{Limits, Parts, Server},
+    tls::{Authority, TlsError},
+};
+
+/// What kind of cluster to start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to keep everything; nowhere means in memory only.
+    pub data_dir: Option<PathBuf>,
+    /// Where to listen; nowhere means that only this process can call.
+    pub listen: Option<SocketAddr>,
+    /// Whether `listen` may be an address other machines can reach.
+    pub allows_remote: bool,
+    /// What the kubeconfig calls the cluster.
+    pub name: String,
+    /// What the node is called.
+    pub node_name: String,
+    /// How much the API server serves at once.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            data_dir: None,
+            listen: None,
+            allows_remote: false,
+            name: "lockstep".to_owned(),
+            node_name: host_name(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Why a cluster did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A file beside the state cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is no certificate to serve with.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The address can be reached from other machines and nobody said that is wanted.
+    #[error(
+        "{0} can be reached from other machines: say that this is wanted, or use a loopback address"
+    )]
+    Remote(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The objects every cluster has could not be made.
+    #[error("cannot create {what}")]
+    Bootstrap {
+        /// The object.
+        what: String,
+        /// Why not.
+        #[source]
+        source: lockstep_api::Status,
+    },
+}
+
+/// A running cluster. Dropping it stops what runs in this process at once; [`Embedded::shutdown`]
+/// lets requests finish first.
+pub struct Embedded {
+    cluster: Cluster,
+    server: Server,
+    address: Option<SocketAddr>,
+    kubeconfig: Option<String>,
+    ready_after: Duration,
+    tasks: JoinSet<()>,
+}
+
+impl Embedded {
+    /// Starts a cluster. When this returns, it serves.
+    ///
+    /// # Errors
+    /// When the data folder or the address cannot be used.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let started = Instant::now();
+        let now = Timestamp::now();
+        let listener = match options.listen {
+            Some(address) => Some(bind(address, options.allows_remote).await?),
+            None => None,
+        };
+        let cluster = Cluster::open(cluster::Options {
+            registry: builtin::registry(),
+            data_dir: options.data_dir.clone(),
+            limits: lockstep_store::Limits::default(),
+        })?;
+        let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
+        let server = Server::new(Parts {
+            cluster: cluster.clone(),
+            token: token.clone(),
+            names: names(&options.node_name),
+            limits: options.limits,
+        });
+        bootstrap::run(&cluster).await?;
+        let mut tasks = JoinSet::new();
+        let (mut address, mut kubeconfig) = (None, None);
+        if let Some((listener, bound)) = listener {
+            let tls = authority.server_config(
+                std::slice::from_ref(&options.node_name),
+                &reachable(bound.ip()),
+                now,
+            )?;
+            let config = Kubeconfig {
+                name: &options.name,
+                address: bound,
+                ca_pem: authority.pem(),
+                token: token.secret(),
+            };
+            if let Some(folder) = &options.data_dir {
+                config.write(&folder.join("kubeconfig"))?;
+            }
+            (address, kubeconfig) = (Some(bound), Some(config.to_yaml()));
+            let server = server.clone();
+            tasks.spawn(async move { server.listen(listener, tls).await });
+        }
+        let ready_after = started.elapsed();
+        info!(?address, ?ready_after, "the cluster is ready");
+        Ok(Self { cluster, server, address, kubeconfig, ready_after, tasks })
+    }
+
+    /// A client of this cluster, in-process, as its administrator.
+    pub fn client(&self) -> kube::Client {
+        self.server.client(User::admin())
+    }
+
+    /// The API server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The state.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Where the API server listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The text of a kubeconfig for other processes.
+    pub fn kubeconfig(&self) -> Option<&str> {
+        self.kubeconfig.as_deref()
+    }
+
+    /// How long it took from the start until the cluster served.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// Stops the cluster: what is being answered is answered, watches end, connections close.
+    pub async fn shutdown(mut self) {
+        self.server.stop();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn bind(
+    address: SocketAddr,
+    allows_remote: bool,
+) -> Result<(TcpListener, SocketAddr), StartError> {
+    if !address.ip().is_loopback() && !allows_remote {
+        return Err(StartError::Remote(address));
+    }
+    let failed = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let bound = listener.local_addr().map_err(failed)?;
+    Ok((listener, bound))
+}
+
+fn credentials(data_dir: Option<&Path>, now: Timestamp) -> Result<(Authority, Token), StartError> {
+    let Some(folder) = data_dir else {
+        return Ok((Authority::ephemeral(now)?, Token::generate()));
+    };
+    files::private_folder(folder)?;
+    let authority = Authority::open(&folder.join("pki"), now)?;
+    let token = Token::open(&folder.join("pki/token"))?;
+    Ok((authority, token))
+}
+
+/// Names beside `localhost` under which requests may come in.
+fn names(node_name: &str) -> Vec<String> {
+    let fixed = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let long = "kubernetes.default.svc.cluster.local";
+    fixed.into_iter().chain([long, node_name]).map(str::to_owned).collect()
+}
+
+/// The addresses the certificate must name beside the loopback ones.
+fn reachable(bound: IpAddr) -> Vec<IpAddr> {
+    if bound.is_unspecified() { Vec::new() } else { vec![bound] }
+}
+
+/// The machine's name in the form a Node's name must have.
+pub fn host_name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '.') { c } else { '-' })
+        .collect();
+    let clean = clean.trim_matches(['-', '.']);
+    if clean.is_empty() { "localhost".to_owned() } else { clean.chars().take(63).collect() }
+}

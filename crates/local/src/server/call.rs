@@ -1,0 +1,95 @@
+//! What the verbs know about a request.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use lockstep_api::{
+    Resource, Status,
+    selector::{FieldSelector, LabelSelector},
+};
+use lockstep_store::{object::Selectors, watch::Filter};
+
+use super::{
+    App,
+    limits::read_body,
+    negotiate::{self, Encoding, Output},
+    options::{ListOptions, MutationOptions},
+    query::Query,
+};
+use crate::{auth::User, cluster::WriteOptions};
+
+/// A request whose caller is known.
+pub(crate) struct Call {
+    pub(crate) app: Arc<App>,
+    pub(crate) user: User,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) output: Output,
+}
+
+/// Which objects of a resource a request is about.
+#[derive(Clone)]
+pub(crate) struct Address {
+    /// The resource.
+    pub(crate) resource: Arc<Resource>,
+    /// The namespace: absent for cluster-scoped kinds and for all namespaces.
+    pub(crate) namespace: Option<String>,
+    /// The object's name; empty for a collection.
+    pub(crate) name: String,
+}
+
+impl Address {
+    /// The namespace, empty when there is none.
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Namespace and name.
+    pub(crate) fn key(&self) -> (&str, &str) {
+        (self.namespace(), &self.name)
+    }
+}
+
+impl Call {
+    /// The body as JSON; YAML is turned into it.
+    pub(crate) async fn json_body(&self, body: Body) -> Result<Bytes, Status> {
+        let encoding = negotiate::input(&self.headers)?;
+        let bytes = read_body(body).await?;
+        if encoding == Encoding::Json || bytes.is_empty() {
+            return Ok(bytes);
+        }
+        yaml_to_json(&bytes)
+    }
+
+    /// Who writes, and how.
+    pub(crate) fn write_options(&self, options: &MutationOptions) -> WriteOptions {
+        WriteOptions {
+            dry_run: options.is_dry_run,
+            user: self.user.name.clone(),
+            field_manager: options.field_manager.clone(),
+            field_validation: options.field_validation,
+        }
+    }
+
+    /// Which objects of a collection are meant.
+    pub(crate) fn filter(
+        &self,
+        address: &Address,
+        options: &ListOptions,
+    ) -> Result<Filter, Status> {
+        let selectors = Selectors {
+            labels: LabelSelector::parse(&options.label_selector)?,
+            fields: FieldSelector::parse(&options.field_selector, &*address.resource.strategy)?,
+        };
+        Ok(Filter::new(&address.resource, address.namespace.as_deref(), selectors))
+    }
+}
+
+/// Turns YAML into JSON.
+pub(crate) fn yaml_to_json(bytes: &[u8]) -> Result<Bytes, Status> {
+    let value: serde_json::Value = serde_saphyr::from_slice(bytes)
+        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))?;
+    Ok(Bytes::from(value.to_string()))
+}

@@ -1,0 +1,88 @@
+//! From a path and a method to the verb that answers, or to the words that say there is none.
+
+use axum::{body::Body, response::Response};
+use lockstep_api::{Resource, Status};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    call::{Address, Call},
+    error::wrong_method,
+    request::{ResourcePath, Verb},
+    subresources, verbs,
+};
+
+/// Answers a request about objects.
+pub(crate) async fn resource(
+    call: Call,
+    path: ResourcePath,
+    body: Body,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Response, Status> {
+    let registry = call.app.cluster.registry();
+    let resource = registry
+        .get(&path.group, &path.version, &path.resource)
+        .ok_or_else(Status::no_such_resource)?;
+    check_path(resource, &path)?;
+    check_verb(resource, &path)?;
+    let address = Address {
+        resource: resource.clone(),
+        namespace: path.namespace,
+        name: path.name.unwrap_or_default(),
+    };
+    if let Some(sub) = path.subresource {
+        return subresources::answer(&call, address, &sub, path.verb, body, permit).await;
+    }
+    match path.verb {
+        Verb::Get => verbs::get(&call, &address),
+        Verb::List => verbs::list(&call, &address).await,
+        Verb::Watch => verbs::watch(&call, &address, permit).await,
+        Verb::Create => verbs::create(&call, &address, body).await,
+        Verb::Update => verbs::update(&call, &address, None, body).await,
+        Verb::Patch => verbs::patch(&call, &address, None, body).await,
+        Verb::Delete => verbs::delete(&call, &address, body).await,
+        Verb::DeleteCollection => verbs::delete_collection(&call, &address, body).await,
+        Verb::Unknown => Err(wrong_method()),
+    }
+}
+
+/// Whether such a path can exist for the resource at all.
+fn check_path(resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
+    let is_collection = path.name.is_none();
+    let is_scope_right = match (&path.namespace, resource.is_namespaced()) {
+        (Some(namespace), true) => !namespace.is_empty(),
+        // Only collections can be asked for across namespaces.
+        (None, true) => is_collection,
+        (None, false) => true,
+        (Some(_), false) => false,
+    };
+    let is_named = path.name.as_deref() != Some("");
+    let is_below_known = path
+        .subresource
+        .as_deref()
+        .is_none_or(|sub| resource.subresource(sub).is_some() && !path.is_deeper);
+    // A resource without verbs of its own exists only through what is below it.
+    let is_there = !resource.verbs.is_empty() || path.subresource.is_some();
+    if is_scope_right && is_named && is_below_known && is_there {
+        Ok(())
+    } else {
+        Err(Status::no_such_resource())
+    }
+}
+
+fn check_verb(resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
+    let allowed = match path.subresource.as_deref().and_then(|sub| resource.subresource(sub)) {
+        Some(sub) => sub.verbs,
+        None => resource.verbs,
+    };
+    let is_allowed = allowed.contains(&path.verb.name());
+    let is_collection = path.name.is_none();
+    let is_placed_right = match path.verb {
+        Verb::Create if path.subresource.is_none() => {
+            is_collection && path.namespace.is_some() == resource.is_namespaced()
+        }
+        Verb::DeleteCollection => path.namespace.is_some() == resource.is_namespaced(),
+        Verb::Update | Verb::Patch | Verb::Delete | Verb::Get => !is_collection,
+        Verb::List | Verb::Watch | Verb::Create | Verb::Unknown => true,
+    };
+    if is_allowed && is_placed_right { Ok(()) } else { Err(wrong_method()) }
+}

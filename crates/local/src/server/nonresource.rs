@@ -1,0 +1,127 @@
+//! Everything that is not about objects: health, version, metrics, and what there is.
+
+use std::sync::Arc;
+
+use axum::{extract::Request, response::Response};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use lockstep_api::KUBERNETES_VERSION;
+use serde_json::json;
+
+use super::{
+    App, discovery,
+    error::{self, page_not_found, wrong_method},
+    negotiate::{self, Output},
+    query::Query,
+    respond,
+};
+
+/// Answers a request that is not about objects.
+pub(crate) fn answer(
+    app: &Arc<App>,
+    request: &Request,
+    query: &Query,
+    segments: &[String],
+) -> Response {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let output = negotiate::output(request.headers(), query).unwrap_or(Output::JSON);
+    let found = match segments.as_slice() {
+        [] => Some(index(output)),
+        ["version"] => Some(version(output)),
+        ["healthz" | "livez" | "readyz"] => Some(health(app, segments[0], query)),
+        ["healthz" | "livez" | "readyz", check] => single_check(app, check),
+        ["metrics"] => Some(respond::typed(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            Bytes::from(app.metrics.text()),
+        )),
+        ["api" | "apis", ..] => discovery::answer(app, request.headers(), &segments, output),
+        _ => None,
+    };
+    match found {
+        Some(_) if !is_read => error::response(&wrong_method(), output),
+        Some(response) => response,
+        None if matches!(segments[0], "api" | "apis") => {
+            error::response(&lockstep_api::Status::no_such_resource(), output)
+        }
+        None => page_not_found(),
+    }
+}
+
+fn index(output: Output) -> Response {
+    let paths =
+        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+    respond::value(StatusCode::OK, &json!({ "paths": paths }), output)
+}
+
+fn version(output: Output) -> Response {
+    let mut numbers = KUBERNETES_VERSION.trim_start_matches('v').split('.');
+    let platform = format!("{}/{}", std::env::consts::OS, go_architecture());
+    let value = json!({
+        "major": numbers.next(),
+        "minor": numbers.next(),
+        "gitVersion": format!("{KUBERNETES_VERSION}+lockstep"),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": "rustc",
+        "platform": platform,
+    });
+    respond::value(StatusCode::OK, &value, output)
+}
+
+/// The architecture by the name Go, and so every Kubernetes client, knows it.
+pub(crate) fn go_architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+const CHECKS: [&str; 2] = ["ping", "journal"];
+
+fn is_healthy(app: &App, check: &str) -> bool {
+    check != "journal" || app.cluster.read_only_reason().is_none()
+}
+
+fn health(app: &App, name: &str, query: &Query) -> Response {
+    let excluded: Vec<&str> = query.all("exclude").collect();
+    let mut report = String::new();
+    let mut has_failed = false;
+    for check in CHECKS {
+        if excluded.contains(&check) {
+            report += &format!("[+]{check} excluded: ok\n");
+        } else if is_healthy(app, check) {
+            report += &format!("[+]{check} ok\n");
+        } else {
+            report += &format!("[-]{check} failed: reason withheld\n");
+            has_failed = true;
+        }
+    }
+    if has_failed {
+        let report = format!("{report}{name} check failed\n");
+        return text(StatusCode::INTERNAL_SERVER_ERROR, report);
+    }
+    match query.first("verbose") {
+        None => text(StatusCode::OK, "ok".to_owned()),
+        Some(_) => text(StatusCode::OK, format!("{report}{name} check passed\n")),
+    }
+}
+
+fn single_check(app: &App, check: &str) -> Option<Response> {
+    let check = CHECKS.into_iter().find(|&known| known == check)?;
+    Some(match is_healthy(app, check) {
+        true => text(StatusCode::OK, "ok".to_owned()),
+        false => {
+            let why = app.cluster.read_only_reason().unwrap_or_default();
+            text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {why}\n"))
+        }
+    })
+}
+
+fn text(code: StatusCode, text: String) -> Response {
+    respond::typed(code, "text/plain; charset=utf-8", Bytes::from(text))
+}

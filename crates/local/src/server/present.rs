@@ -1,0 +1,221 @@
+//! What clients are shown of stored objects: the objects themselves, their metadata, or tables.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use lockstep_api::{Resource, Status, table};
+use lockstep_store::Object;
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::{
+    negotiate::{Output, Shape},
+    query::Query,
+    respond::{put_with_type, type_header, typed_header},
+};
+
+/// What the rows of a table carry beside their cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Include {
+    Nothing,
+    Metadata,
+    Object,
+}
+
+/// Turns objects of one resource into what a client asked for.
+#[derive(Clone)]
+pub(crate) struct Presenter {
+    resource: Arc<Resource>,
+    shape: Shape,
+    type_header: Bytes,
+    partial_header: Bytes,
+    meta_version: &'static str,
+    include: Include,
+    now: Timestamp,
+}
+
+impl Presenter {
+    /// A presenter for the answer to one request.
+    pub(crate) fn new(
+        resource: &Arc<Resource>,
+        output: Output,
+        query: &Query,
+    ) -> Result<Self, Status> {
+        let include = match query.text("includeObject") {
+            "" | "Metadata" => Include::Metadata,
+            "None" => Include::Nothing,
+            "Object" => Include::Object,
+            other if output.shape == Shape::Table => {
+                return Err(Status::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: \
+                     {other:?}: must be 'Metadata', 'Object', 'None', or empty"
+                )));
+            }
+            _ => Include::Metadata,
+        };
+        let meta_api = format!("meta.k8s.io/{}", output.meta_version);
+        Ok(Self {
+            resource: Arc::clone(resource),
+            shape: output.shape,
+            type_header: type_header(resource),
+            partial_header: typed_header(&meta_api, "PartialObjectMetadata"),
+            meta_version: output.meta_version,
+            include,
+            now: Timestamp::now(),
+        })
+    }
+
+    /// Into what objects are turned.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// One object, whole.
+    pub(crate) fn single(&self, object: &Object) -> Result<Bytes, Status> {
+        if self.shape == Shape::MetadataList {
+            return Err(not_acceptable(
+                "you requested PartialObjectMetadataList, but the requested object is not a list",
+            ));
+        }
+        let mut bytes = BytesMut::with_capacity(self.type_header.len() + object.body.len());
+        self.put_element(&mut bytes, object, true);
+        Ok(bytes.freeze())
+    }
+
+    /// Writes one object as a watch shows it; `is_first` for the first of a stream.
+    pub(crate) fn put_element(&self, to: &mut BytesMut, object: &Object, is_first: bool) {
+        match self.shape {
+            Shape::Object => put_with_type(to, &self.type_header, &self.body(object)),
+            Shape::Metadata | Shape::MetadataList => self.put_metadata(to, object),
+            Shape::Table => {
+                let revision = object.revision().to_string();
+                let meta = json!({ "resourceVersion": revision });
+                self.put_table_head(to, &meta, is_first);
+                self.put_row(to, object);
+                to.put_slice(b"]}");
+            }
+        }
+    }
+
+    /// Writes one item of a list.
+    pub(crate) fn put_item(&self, to: &mut BytesMut, object: &Object) {
+        match self.shape {
+            // The items of a list carry no type: the list says what they are.
+            Shape::Object => to.put_slice(&self.body(object)),
+            Shape::Metadata | Shape::MetadataList => self.put_metadata(to, object),
+            Shape::Table => self.put_row(to, object),
+        }
+    }
+
+    /// Writes what comes before the items of a list; `meta` is the list's metadata.
+    pub(crate) fn put_list_head(&self, to: &mut BytesMut, meta: &Value) -> Result<(), Status> {
+        match self.shape {
+            Shape::Table => {
+                self.put_table_head(to, meta, true);
+                return Ok(());
+            }
+            Shape::Object => {
+                let kind = format!("{}List", self.resource.kind);
+                to.put_slice(&typed_header(&self.resource.api_version(), &kind));
+            }
+            Shape::MetadataList => {
+                let api_version = format!("meta.k8s.io/{}", self.meta_version);
+                to.put_slice(&typed_header(&api_version, "PartialObjectMetadataList"));
+            }
+            Shape::Metadata => {
+                return Err(not_acceptable(
+                    "you requested PartialObjectMetadata, but the requested object is a list",
+                ));
+            }
+        }
+        to.put_slice(b"\"metadata\":");
+        to.put_slice(meta.to_string().as_bytes());
+        to.put_slice(b",\"items\":[");
+        Ok(())
+    }
+
+    /// Writes the object of a bookmark: nothing but a revision and, at the end of the initial events
+    /// of a stream, a mark.
+    pub(crate) fn put_bookmark(&self, to: &mut BytesMut, revision: u64, is_end_of_initial: bool) {
+        let mut meta = Map::new();
+        meta.insert("resourceVersion".to_owned(), revision.to_string().into());
+        meta.insert("creationTimestamp".to_owned(), Value::Null);
+        if is_end_of_initial {
+            let mark = json!({ "k8s.io/initial-events-end": "true" });
+            meta.insert("annotations".to_owned(), mark);
+        }
+        let stored = json!({ "metadata": meta }).to_string();
+        match self.shape {
+            Shape::Object => put_with_type(to, &self.type_header, stored.as_bytes()),
+            Shape::Metadata | Shape::MetadataList => {
+                put_with_type(to, &self.partial_header, stored.as_bytes());
+            }
+            Shape::Table => {
+                let list_meta = json!({ "resourceVersion": revision.to_string() });
+                self.put_table_head(to, &list_meta, false);
+                to.put_slice(b"{\"cells\":[],\"object\":");
+                put_with_type(to, &self.partial_header, stored.as_bytes());
+                to.put_slice(b"}]}");
+            }
+        }
+    }
+
+    /// The object in the version of the request.
+    fn body(&self, object: &Object) -> Bytes {
+        if !self.resource.strategy.is_converted() {
+            return object.body.clone();
+        }
+        let converted = self.resource.strategy.from_stored(object.json());
+        Bytes::from(Value::Object(converted).to_string())
+    }
+
+    fn put_metadata(&self, to: &mut BytesMut, object: &Object) {
+        #[derive(Deserialize)]
+        struct OnlyMetadata<'a> {
+            #[serde(borrow)]
+            metadata: &'a RawValue,
+        }
+        to.put_slice(&self.partial_header);
+        to.put_slice(b"\"metadata\":");
+        // The bytes are cut out as they are stored; nothing else is parsed.
+        match serde_json::from_slice::<OnlyMetadata<'_>>(&object.body) {
+            Ok(only) => to.put_slice(only.metadata.get().as_bytes()),
+            Err(_) => to.put_slice(b"{}"),
+        }
+        to.put_slice(b"}");
+    }
+
+    fn put_table_head(&self, to: &mut BytesMut, meta: &Value, with_columns: bool) {
+        let api_version = format!("meta.k8s.io/{}", self.meta_version);
+        to.put_slice(&typed_header(&api_version, "Table"));
+        to.put_slice(b"\"metadata\":");
+        to.put_slice(meta.to_string().as_bytes());
+        to.put_slice(b",\"columnDefinitions\":");
+        // Watches say what the columns are only once.
+        let columns = match with_columns {
+            true => table::column_definitions(&*self.resource.strategy),
+            false => Value::Null,
+        };
+        to.put_slice(columns.to_string().as_bytes());
+        to.put_slice(b",\"rows\":[");
+    }
+
+    fn put_row(&self, to: &mut BytesMut, object: &Object) {
+        let shown = self.resource.strategy.from_stored(object.json());
+        let row = table::row(&*self.resource.strategy, &shown, self.now);
+        let row = Value::Object(row).to_string();
+        to.put_slice(row.strip_suffix('}').unwrap_or(&row).as_bytes());
+        to.put_slice(b",\"object\":");
+        match self.include {
+            Include::Nothing => to.put_slice(b"null"),
+            Include::Metadata => self.put_metadata(to, object),
+            Include::Object => put_with_type(to, &self.type_header, &self.body(object)),
+        }
+        to.put_slice(b"}");
+    }
+}
+
+fn not_acceptable(message: &str) -> Status {
+    super::error::failure(406, "NotAcceptable", message)
+}

@@ -1,0 +1,42 @@
+//! What can be done with objects.
+
+mod create;
+mod delete;
+mod get;
+mod list;
+mod patch;
+mod update;
+mod watch;
+
+pub(crate) use create::create;
+pub(crate) use delete::{delete, delete_collection};
+pub(crate) use get::get;
+pub(crate) use list::list;
+pub(crate) use patch::patch;
+pub(crate) use update::update;
+pub(crate) use watch::watch;
+
+use axum::response::Response;
+use http::StatusCode;
+use lockstep_api::Status;
+use lockstep_store::Object;
+
+use super::{
+    call::{Address, Call},
+    present::Presenter,
+    respond,
+};
+
+/// The answer to a write: the object as it is now, and what the user should know.
+pub(crate) fn written(
+    call: &Call,
+    address: &Address,
+    code: StatusCode,
+    object: &Object,
+    warnings: &[String],
+) -> Result<Response, Status> {
+    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
+    let mut response = respond::json(code, presenter.single(object)?, call.output);
+    respond::add_warnings(response.headers_mut(), warnings);
+    Ok(response)
+}
