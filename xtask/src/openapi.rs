@@ -61,6 +61,12 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("scheduling.k8s.io", "v1", &["PriorityClass"]),
 ];
 
+/// Schemas that operations refer to and that belong to no kind.
+const EXTRA: &[&str] = &[
+    "io.k8s.apimachinery.pkg.apis.meta.v1.Patch",
+    "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
+];
+
 /// Regenerate the API schemas from the published OpenAPI documents.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Options {
@@ -182,6 +188,7 @@ fn roots(published: &BTreeMap<String, Value>) -> Vec<String> {
             kinds.is_some_and(|kinds| kinds.iter().any(wanted))
         })
         .map(|(name, _)| name.clone())
+        .chain(EXTRA.iter().map(ToString::to_string))
         .collect()
 }
 

@@ -1,5 +1,6 @@
 //! The kinds beside Pod and Job: one file each.
 
+mod address;
 pub mod binding;
 pub mod config_map;
 pub mod endpoint_slice;

@@ -8,6 +8,7 @@
 
 pub mod builtin;
 pub mod decode;
+pub mod discovery;
 pub mod duration;
 pub mod field;
 pub mod job;
@@ -15,6 +16,7 @@ pub mod json;
 pub mod kinds;
 pub mod meta;
 pub mod names;
+pub mod openapi;
 pub mod pod;
 pub mod quantity;
 pub mod resource;

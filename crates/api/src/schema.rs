@@ -101,7 +101,7 @@ pub struct Strategies {
 pub(crate) struct Types {
     types: Vec<Type>,
     /// Sorted.
-    kinds: Vec<(Kind, TypeId)>,
+    kinds: Vec<(Kind, &'static str, TypeId)>,
 }
 
 /// Group, version and kind.
@@ -112,16 +112,25 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| load::parse(load::TABLE));
 /// The schema of a built-in kind.
 pub fn of(group: &str, version: &str, kind: &str) -> Option<SchemaNode> {
     let types = &*TYPES;
-    let at = types.kinds.binary_search_by(|(known, _)| known.cmp(&(group, version, kind))).ok()?;
-    Some(SchemaNode { types, node: types.type_of(types.kinds[at].1), field: None })
+    let at = types.position(group, version, kind)?;
+    Some(SchemaNode { types, node: types.type_of(types.kinds[at].2), field: None })
+}
+
+/// The name of a built-in kind's schema in OpenAPI documents.
+pub fn name_of(group: &str, version: &str, kind: &str) -> Option<&'static str> {
+    TYPES.position(group, version, kind).map(|at| TYPES.kinds[at].1)
 }
 
 /// The built-in kinds there are schemas for: group, version, kind.
 pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    TYPES.kinds.iter().map(|(kind, _)| *kind)
+    TYPES.kinds.iter().map(|(kind, ..)| *kind)
 }
 
 impl Types {
+    fn position(&self, group: &str, version: &str, kind: &str) -> Option<usize> {
+        self.kinds.binary_search_by(|(known, ..)| known.cmp(&(group, version, kind))).ok()
+    }
+
     fn type_of(&self, id: TypeId) -> &Type {
         &self.types[usize::from(id.0)]
     }
@@ -143,15 +152,12 @@ impl SchemaNode {
 
     /// The field `name` of a struct, or an entry of a map.
     pub fn field(&self, name: &str) -> Option<Self> {
-        match self.node.shape {
-            Shape::Struct => {
-                let fields = &self.node.fields;
-                let at = fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
-                Some(self.at_field(&fields[at]))
-            }
-            Shape::Map => Some(self.at_type(self.node.elem)),
-            _ => None,
+        if self.node.shape == Shape::Map {
+            return Some(self.at_type(self.node.elem));
         }
+        let fields = &self.node.fields;
+        let at = fields.binary_search_by(|field| field.name.cmp(name)).ok()?;
+        Some(self.at_field(&fields[at]))
     }
 
     /// An element of a list.

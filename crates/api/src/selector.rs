@@ -6,9 +6,9 @@ mod label;
 mod meta;
 mod parse;
 
+pub use crate::meta::validate_label_selector;
 pub use field::FieldSelector;
 pub use label::{LabelSelector, Operator, Requirement};
-pub use meta::validate_label_selector;
 
 /// Why a selector cannot be understood. A request that carries such a selector is a bad request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -60,11 +60,12 @@ pub struct StatusMeta {
 #[error("{message}")]
 #[serde(default)]
 pub struct Status {
-    kind: String,
-    #[serde(rename = "apiVersion")]
-    api_version: String,
-    /// Only `continue` is ever set.
-    pub metadata: StatusMeta,
+    #[serde(skip_deserializing)]
+    kind: StatusKind,
+    #[serde(rename = "apiVersion", skip_deserializing)]
+    api_version: CoreV1,
+    /// Only `continue` is ever set. Boxed, as errors should be small.
+    pub metadata: Box<StatusMeta>,
     /// `Success` or `Failure`.
     pub status: String,
     /// What a person reads.
@@ -81,6 +82,26 @@ pub struct Status {
     pub code: u16,
 }
 
+/// Written as `Status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct StatusKind;
+
+impl Serialize for StatusKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("Status")
+    }
+}
+
+/// Written as `v1`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct CoreV1;
+
+impl Serialize for CoreV1 {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("v1")
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
 fn is_zero(n: &u32) -> bool {
     *n == 0
@@ -94,9 +115,9 @@ fn is_zero16(n: &u16) -> bool {
 impl Default for Status {
     fn default() -> Self {
         Self {
-            kind: "Status".to_owned(),
-            api_version: "v1".to_owned(),
-            metadata: StatusMeta::default(),
+            kind: StatusKind,
+            api_version: CoreV1,
+            metadata: Box::default(),
             status: "Failure".to_owned(),
             message: String::new(),
             reason: String::new(),

@@ -6,6 +6,7 @@ pub mod embedded;
 pub mod files;
 pub mod journal;
 pub mod kubeconfig;
+pub mod node;
 pub mod server;
 pub mod tls;
 

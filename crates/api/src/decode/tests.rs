@@ -41,87 +41,126 @@ fn pod(body: &str) -> Result<Decoded, Status> {
     object(&resource("", "v1", "Pod"), body.as_bytes(), FieldValidation::Strict)
 }
 
+/// What a refusal says.
+enum Why {
+    /// After `Pod in version "v1" cannot be handled as a Pod: `.
+    Pod(&'static str),
+    /// After `the object provided is unrecognized ...: json parse error: `.
+    Syntax(&'static str),
+    /// All of it.
+    Whole(&'static str),
+}
+
+/// A name, a body, and why it is refused as a Pod.
+const REFUSALS: &[(&str, &str, Why)] = &[
+    (
+        "a string for a list",
+        r#"{"apiVersion":"v1","kind":"Pod","spec":{"containers":"x"}}"#,
+        Why::Pod(
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container",
+        ),
+    ),
+    (
+        "a string for an element",
+        r#"{"spec":{"containers":["x"]}}"#,
+        Why::Pod(
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type v1.Container",
+        ),
+    ),
+    (
+        "a number for a string, in an embedded struct",
+        r#"{"spec":{"volumes":[{"name":"v","hostPath":{"path":1}}]}}"#,
+        Why::Pod(
+            "json: cannot unmarshal number into Go struct field HostPathVolumeSource.spec.volumes.VolumeSource.hostPath.path of type string",
+        ),
+    ),
+    (
+        "a fraction for an integer",
+        r#"{"spec":{"priority":1.5}}"#,
+        Why::Pod(
+            "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32",
+        ),
+    ),
+    (
+        "an integer out of range",
+        r#"{"spec":{"priority":3000000000}}"#,
+        Why::Pod(
+            "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of type int32",
+        ),
+    ),
+    (
+        "a number for a label",
+        r#"{"metadata":{"labels":{"a":1}}}"#,
+        Why::Pod(
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+    ),
+    (
+        "a time that is none",
+        r#"{"metadata":{"creationTimestamp":"yesterday"}}"#,
+        Why::Pod(
+            r#"parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006""#,
+        ),
+    ),
+    (
+        "a quantity that is none",
+        r#"{"spec":{"containers":[{"resources":{"limits":{"cpu":"lots"}}}]}}"#,
+        Why::Pod(
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+    ),
+    (
+        "unknown and doubled fields",
+        r#"{"spec":{"foo":1,"containers":[{"name":"a","bar":{"x":1},"name":"b"}]},"spex":1}"#,
+        Why::Pod(
+            r#"strict decoding error: unknown field "spec.foo", unknown field "spec.containers[0].bar", duplicate field "spec.containers[0].name", unknown field "spex""#,
+        ),
+    ),
+    (
+        "fields in another case",
+        r#"{"Spec":{}}"#,
+        Why::Pod(r#"strict decoding error: unknown field "Spec""#),
+    ),
+    (
+        "another kind",
+        r#"{"apiVersion":"v1","kind":"ConfigMap"}"#,
+        Why::Whole(
+            "ConfigMap in version \"v1\" cannot be handled as a Pod: converting (v1.ConfigMap) to (core.Pod): unknown conversion",
+        ),
+    ),
+    (
+        "a kind nobody knows",
+        r#"{"apiVersion":"apps/v1","kind":"Pod"}"#,
+        Why::Pod(
+            r#"no kind "Pod" is registered for version "apps/v1" in scheme "pkg/api/legacyscheme/scheme.go:30""#,
+        ),
+    ),
+    (
+        "no JSON",
+        "{\"spec\":x}",
+        Why::Syntax("invalid character 'x' looking for beginning of value ({\"spec\":x})"),
+    ),
+    (
+        "no object",
+        "[]",
+        Why::Syntax(
+            "json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (5b5d)",
+        ),
+    ),
+    ("nothing", "", Why::Syntax("unexpected end of JSON input (<empty>)")),
+];
+
 #[test]
 fn refusals_are_worded_as_kubernetes_words_them() {
-    let as_pod = |why: &str| format!("Pod in version \"v1\" cannot be handled as a Pod: {why}");
-    let cases = [
-        (
-            "a string for a list",
-            r#"{"apiVersion":"v1","kind":"Pod","spec":{"containers":"x"}}"#,
-            as_pod("json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container"),
-        ),
-        (
-            "a string for an element",
-            r#"{"spec":{"containers":["x"]}}"#,
-            as_pod("json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type v1.Container"),
-        ),
-        (
-            "a number for a string, in an embedded struct",
-            r#"{"spec":{"volumes":[{"name":"v","hostPath":{"path":1}}]}}"#,
-            as_pod("json: cannot unmarshal number into Go struct field HostPathVolumeSource.spec.volumes.VolumeSource.hostPath.path of type string"),
-        ),
-        (
-            "a fraction for an integer",
-            r#"{"spec":{"priority":1.5}}"#,
-            as_pod("json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32"),
-        ),
-        (
-            "an integer out of range",
-            r#"{"spec":{"priority":3000000000}}"#,
-            as_pod("json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of type int32"),
-        ),
-        (
-            "a number for a label",
-            r#"{"metadata":{"labels":{"a":1}}}"#,
-            as_pod("json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"),
-        ),
-        (
-            "a time that is none",
-            r#"{"metadata":{"creationTimestamp":"yesterday"}}"#,
-            as_pod(r#"parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006""#),
-        ),
-        (
-            "a quantity that is none",
-            r#"{"spec":{"containers":[{"resources":{"limits":{"cpu":"lots"}}}]}}"#,
-            as_pod("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
-        ),
-        (
-            "unknown and doubled fields",
-            r#"{"spec":{"foo":1,"containers":[{"name":"a","bar":{"x":1},"name":"b"}]},"spex":1}"#,
-            as_pod(r#"strict decoding error: unknown field "spec.foo", unknown field "spec.containers[0].bar", duplicate field "spec.containers[0].name", unknown field "spex""#),
-        ),
-        (
-            "fields in another case",
-            r#"{"Spec":{}}"#,
-            as_pod(r#"strict decoding error: unknown field "Spec""#),
-        ),
-        (
-            "another kind",
-            r#"{"apiVersion":"v1","kind":"ConfigMap"}"#,
-            "ConfigMap in version \"v1\" cannot be handled as a Pod: converting (v1.ConfigMap) to (core.Pod): unknown conversion".to_owned(),
-        ),
-        (
-            "a kind nobody knows",
-            r#"{"apiVersion":"apps/v1","kind":"Pod"}"#,
-            as_pod(r#"no kind "Pod" is registered for version "apps/v1" in scheme "pkg/api/legacyscheme/scheme.go:30""#),
-        ),
-        (
-            "no JSON",
-            "{\"spec\":x}",
-            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: invalid character 'x' looking for beginning of value ({\"spec\":x})".to_owned(),
-        ),
-        (
-            "no object",
-            "[]",
-            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (5b5d)".to_owned(),
-        ),
-        (
-            "nothing",
-            "",
-            "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: unexpected end of JSON input (<empty>)".to_owned(),
-        ),
-    ];
-    for (name, body, want) in cases {
+    for (name, body, why) in REFUSALS {
+        let want = match why {
+            Why::Pod(why) => format!("Pod in version \"v1\" cannot be handled as a Pod: {why}"),
+            Why::Syntax(why) => format!(
+                "the object provided is unrecognized (must be of type Pod): couldn't get \
+                 version/kind; json parse error: {why}"
+            ),
+            Why::Whole(why) => (*why).to_owned(),
+        };
         let status = pod(body).expect_err(name);
         assert_eq!(status.message, want, "{name}");
         assert_eq!((status.code, &*status.reason), (400, "BadRequest"), "{name}");

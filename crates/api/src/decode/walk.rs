@@ -119,17 +119,27 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
 impl Seed<'_> {
     /// Notes a value of the wrong type; decoding goes on, as the first one is reported at the end.
     fn mistyped<E: Error>(self, found: &str) -> Result<Value, E> {
-        let message = match self.node.shape() {
-            Shape::Time | Shape::MicroTime | Shape::Duration => {
-                let message = self.findings.type_error(found, "string");
-                return self.fatal(message);
-            }
-            Shape::IntOrString => {
-                let message = self.findings.type_error(found, "int32");
-                return self.fatal(message);
-            }
+        let wanted = match self.node.shape() {
+            // These read their value themselves, and Go stops when they cannot.
             Shape::Quantity => return self.fatal(scalar::QUANTITY_FORMAT.to_owned()),
-            _ => self.findings.type_error(found, self.node.go()),
+            Shape::Time | Shape::MicroTime | Shape::Duration => Err("string"),
+            Shape::IntOrString => Err("int32"),
+            Shape::Struct
+            | Shape::Map
+            | Shape::List
+            | Shape::String
+            | Shape::Bool
+            | Shape::Int32
+            | Shape::Int64
+            | Shape::Bytes
+            | Shape::Any => Ok(self.node.go()),
+        };
+        let message = match wanted {
+            Ok(wanted) => self.findings.type_error(found, wanted),
+            Err(inner) => {
+                let message = self.findings.type_error(found, inner);
+                return self.fatal(message);
+            }
         };
         self.findings.mistyped.get_or_insert(message);
         Ok(Value::Null)
@@ -170,7 +180,13 @@ impl Seed<'_> {
             Shape::MicroTime => scalar::micro_time(&text),
             Shape::Duration => scalar::duration(text),
             Shape::Quantity => scalar::quantity(&text),
-            _ => return self.mistyped("string"),
+            Shape::Struct
+            | Shape::Map
+            | Shape::List
+            | Shape::Bool
+            | Shape::Int32
+            | Shape::Int64
+            | Shape::Any => return self.mistyped("string"),
         };
         match checked {
             Ok(text) => Ok(Value::String(text)),
@@ -287,14 +303,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        match self.node.shape() {
-            Shape::Struct => self.read_struct(map),
-            Shape::Map => self.read_map(map),
-            _ => {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                self.mistyped("object")
-            }
+        if self.node.shape() == Shape::Struct {
+            return self.read_struct(map);
         }
+        if self.node.shape() == Shape::Map {
+            return self.read_map(map);
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        self.mistyped("object")
     }
 }
 

@@ -1,11 +1,14 @@
 //! Event: what happened to an object. Two API versions show the same stored events: core/v1, which is
 //! the stored form, and events.k8s.io/v1.
 
+mod validation;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
     duration::{UNKNOWN, since},
+    field::ErrorList,
     json::{integer, text},
     names,
     strategy::{Column, Json, Strategy},
@@ -48,8 +51,13 @@ pub struct CoreEventStrategy;
 pub struct EventStrategy;
 
 impl Strategy for CoreEventStrategy {
+    fn validate_create(&self, object: &Json) -> ErrorList {
+        validation::validate(object, "reportingComponent")
+    }
+
+    /// Anything that fits into a path: core/v1 never was stricter.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
-        names::name_is_dns_subdomain(name, is_prefix)
+        names::path_segment(name, is_prefix)
     }
 
     fn allows_create_on_update(&self) -> bool {
@@ -129,8 +137,22 @@ impl Strategy for CoreEventStrategy {
 }
 
 impl Strategy for EventStrategy {
+    fn validate_create(&self, object: &Json) -> ErrorList {
+        let event = self.to_stored(object.clone());
+        let mut errors = validation::validate(&event, "reportingController");
+        errors.extend(validation::validate_strict_create(&event));
+        errors
+    }
+
+    fn validate_update(&self, object: &Json, old: &Json) -> ErrorList {
+        let (event, old) = (self.to_stored(object.clone()), self.to_stored(old.clone()));
+        let mut errors = validation::validate(&event, "reportingController");
+        errors.extend(validation::validate_strict_update(&event, &old));
+        errors
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
-        CoreEventStrategy.validate_name(name, is_prefix)
+        names::name_is_dns_subdomain(name, is_prefix)
     }
 
     fn allows_create_on_update(&self) -> bool {
@@ -202,3 +224,6 @@ fn source_cell(object: &Json) -> String {
     let instance = first(&["source", "host"], "reportingInstance");
     if instance.is_empty() { component } else { format!("{component}, {instance}") }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 //! Node: a machine that runs pods.
 
+mod validation;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -7,6 +9,7 @@ use serde_json::Value;
 
 use crate::{
     duration::{UNKNOWN, age},
+    field::ErrorList,
     json::{at, flag, list, text},
     names,
     strategy::{Column, Json, Strategy, WriteContext},
@@ -45,6 +48,20 @@ impl Strategy for NodeStrategy {
 
     /// Unlike other kinds, a node brings its status when it is created.
     fn prepare_create(&self, _object: &mut Json, _context: &WriteContext) {}
+
+    fn validate_create(&self, object: &Json) -> ErrorList {
+        validation::validate(object)
+    }
+
+    fn validate_update(&self, object: &Json, old: &Json) -> ErrorList {
+        let mut errors = validation::validate(object);
+        errors.extend(validation::validate_update(object, old));
+        errors
+    }
+
+    fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
+        validation::validate_update(object, old)
+    }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)

@@ -1,5 +1,16 @@
 //! Service: a name and an address for a set of pods.
 
+mod cluster_ip;
+mod prepare;
+#[cfg(test)]
+mod tests;
+pub(in crate::kinds) mod validation;
+
+pub use cluster_ip::{
+    ClusterIp, SERVICE_RANGE, already_allocated, cluster_ip_wanted, service_addresses,
+    set_cluster_ip,
+};
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -7,9 +18,10 @@ use serde_json::Value;
 
 use crate::{
     duration::{UNKNOWN, age},
-    json::{at, integer, list, object_mut, set_default, text},
+    field::ErrorList,
+    json::{at, integer, list, text},
     names,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, Strategy, WriteContext, keep},
     table::{self, AGE, NAME, NONE, column, or_none, wide},
 };
 
@@ -29,9 +41,33 @@ pub struct ServiceStrategy;
 
 impl Strategy for ServiceStrategy {
     fn fill_defaults(&self, object: &mut Json) {
-        let spec = object_mut(object, "spec");
-        set_default(spec, "sessionAffinity", "None");
-        set_default(spec, "type", "ClusterIP");
+        prepare::fill_defaults(object);
+    }
+
+    fn prepare_create(&self, object: &mut Json, _context: &WriteContext) {
+        object.remove("status");
+        prepare::prepare_create(object);
+    }
+
+    fn validate_create(&self, object: &Json) -> ErrorList {
+        validation::validate(object, None)
+    }
+
+    fn prepare_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
+        keep(object, old, "status");
+        prepare::prepare_update(object, old);
+    }
+
+    fn validate_update(&self, object: &Json, old: &Json) -> ErrorList {
+        validation::validate(object, Some(old))
+    }
+
+    fn validate_status_update(&self, object: &Json, _old: &Json) -> ErrorList {
+        validation::validate_status(object)
+    }
+
+    fn warnings(&self, object: &Json, _old: Option<&Json>) -> Vec<String> {
+        validation::warnings(object)
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
@@ -81,6 +117,11 @@ impl Strategy for ServiceStrategy {
             table::labels(at(object, &["spec", "selector"])).into(),
         ]
     }
+}
+
+/// Whether the pods behind a service are found without an address of its own.
+fn is_headless(spec: &Json) -> bool {
+    matches!(list(spec, &["clusterIPs"]), [one] if one == "None")
 }
 
 fn external_cell(object: &Json) -> String {

@@ -89,10 +89,10 @@ pub(super) fn parse(text: &'static str) -> Types {
         .map(|(path, name)| {
             let mut parts = path.splitn(3, '/');
             let mut part = || parts.next().expect("group/version/kind");
-            ((part(), part(), part()), TypeId(order[name]))
+            ((part(), part(), part()), *name, TypeId(order[name]))
         })
         .collect();
-    kinds.sort_unstable_by_key(|(kind, _)| *kind);
+    kinds.sort_unstable_by_key(|(kind, ..)| *kind);
     Types { types, kinds }
 }
 

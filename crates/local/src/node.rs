@@ -1,0 +1,9 @@
+//! The node: runs pods as processes of this machine.
+
+pub mod dirs;
+pub mod env;
+pub(crate) mod limits;
+pub mod network;
+pub mod runtime;
+pub mod shim;
+pub mod sources;

@@ -1,0 +1,5 @@
+//! Addresses and names of pods on one machine.
+
+mod names;
+
+pub use names::Names;

@@ -1,0 +1,214 @@
+//! Starts shims and stays with them.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+use super::{
+    ContainerId, ExecError, ExecOutcome, RuntimeEvent, Shared, StartError, Started, orphans,
+};
+use crate::node::dirs::NodeDirs;
+use crate::node::shim::wire::{
+    self, KIND_OUTPUT, Reply, Request, SHIM_ARGUMENT, ShimLaunch, files,
+};
+
+/// How much longer than its timeout an exec may take before the shim is taken for stuck.
+const EXEC_SLACK: Duration = Duration::from_secs(5);
+
+/// A way to ask the shim of a running container.
+#[derive(Clone)]
+pub(super) struct Handle {
+    requests: mpsc::UnboundedSender<Request>,
+}
+
+impl Handle {
+    /// Asks; a container that just ended does not hear it.
+    pub(super) fn send(&self, request: Request) {
+        let _ = self.requests.send(request);
+    }
+}
+
+/// Starts a shim and hears whether its container runs.
+pub(super) async fn start(
+    shared: Arc<Shared>,
+    shim: PathBuf,
+    launch: ShimLaunch,
+) -> Result<Started, StartError> {
+    let failed = |error: io::Error| StartError::Shim { message: error.to_string() };
+    let id = launch.id.clone();
+    let spawned = tokio::task::spawn_blocking(move || spawn(&shim, &launch)).await;
+    let (child, stream) = spawned.map_err(io::Error::other).and_then(|r| r).map_err(failed)?;
+    let mut stream = UnixStream::from_std(stream).map_err(failed)?;
+    let reply = read_reply(&mut stream).await;
+    let started = match reply {
+        Ok(Reply::Started(started)) => started,
+        other => {
+            reap(child).await;
+            return Err(match other {
+                Ok(Reply::NotExecuted(failure)) => StartError::Exec(failure),
+                Ok(Reply::NotMounted { volume, message }) => StartError::Mount { volume, message },
+                Ok(Reply::Broken(message)) => StartError::Shim { message },
+                Ok(_) => StartError::Shim { message: "it answered out of turn".to_owned() },
+                Err(error) => StartError::Shim { message: format!("it died: {error}") },
+            });
+        }
+    };
+    attend(&shared, id, stream, Some(child), started.clone());
+    Ok(started)
+}
+
+/// Notes a running container and waits in the background for its end.
+pub(super) fn attend(
+    shared: &Arc<Shared>,
+    id: ContainerId,
+    stream: UnixStream,
+    child: Option<Child>,
+    started: Started,
+) {
+    let (requests, receiver) = mpsc::unbounded_channel();
+    shared.lock().insert(id.clone(), Handle { requests });
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        let (reader, writer) = stream.into_split();
+        let reply = converse(reader, writer, receiver).await;
+        let exited = match reply {
+            Some(Reply::Exited(exited)) => exited,
+            // The shim is gone without a word. It may have written some down.
+            _ => {
+                let dir = shared.dirs.container(&id);
+                let lost = orphans::exit_of_lost(&dir, &id, &started);
+                tokio::task::spawn_blocking(lost).await.expect("cleaning up does not panic")
+            }
+        };
+        shared.lock().remove(&id);
+        // Nobody listens any more when the node shuts down.
+        let _ = shared.events.send(RuntimeEvent::Exited(exited));
+        if let Some(child) = child {
+            reap(child).await;
+        }
+    });
+}
+
+/// Passes requests on until the shim says how the container ended, or is gone.
+async fn converse(
+    mut reader: OwnedReadHalf,
+    mut writer: OwnedWriteHalf,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+) -> Option<Reply> {
+    let pass_on = async {
+        while let Some(request) = requests.recv().await {
+            if writer.write_all(&wire::json_frame(&request)).await.is_err() {
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let hear = async {
+        loop {
+            match read_reply(&mut reader).await {
+                Ok(reply @ Reply::Exited(_)) => return Some(reply),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    };
+    tokio::select! {
+        reply = hear => reply,
+        () = pass_on => None,
+    }
+}
+
+/// Runs a command in a container, on a connection of its own.
+pub(super) async fn exec(
+    dirs: &NodeDirs,
+    id: &ContainerId,
+    command: &[String],
+    timeout: Duration,
+) -> Result<ExecOutcome, ExecError> {
+    let gone = |source| ExecError::Gone { id: id.to_string(), source };
+    let stream = connect(&dirs.container(id)).map_err(gone)?;
+    let mut stream = UnixStream::from_std(stream).map_err(gone)?;
+    let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    let request = Request::Exec { command: command.to_vec(), timeout_ms };
+    stream.write_all(&wire::json_frame(&request)).await.map_err(gone)?;
+    let answer = tokio::time::timeout(timeout.saturating_add(EXEC_SLACK), exec_answer(&mut stream));
+    let timed_out = || ExecError::TimedOut { command: command.join(" "), timeout };
+    let (reply, output) = answer.await.map_err(|_| timed_out())?.map_err(gone)?;
+    match reply {
+        Reply::ExecEnded { code } => Ok(ExecOutcome { code, output }),
+        Reply::ExecTimedOut => Err(timed_out()),
+        Reply::ExecFailed(failure) => Err(ExecError::Exec(failure)),
+        _ => Err(gone(io::ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+async fn exec_answer(stream: &mut UnixStream) -> io::Result<(Reply, Vec<u8>)> {
+    let mut output = Vec::new();
+    loop {
+        let (kind, payload) = read_frame(stream).await?;
+        if kind == KIND_OUTPUT {
+            output.extend_from_slice(&payload);
+            continue;
+        }
+        match wire::parse(kind, &payload)? {
+            // Every connection is greeted with it.
+            Reply::Started(_) => {}
+            reply => return Ok((reply, output)),
+        }
+    }
+}
+
+/// Connects to the shim whose folder is `dir`, however long its path is.
+pub(super) fn connect(dir: &Path) -> io::Result<StdStream> {
+    let folder = open(dir, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}/{}", folder.as_raw_fd(), files::CONTROL);
+    let stream = StdStream::connect(path)?;
+    stream.set_nonblocking(true)?;
+    Ok(stream)
+}
+
+fn spawn(shim: &Path, launch: &ShimLaunch) -> io::Result<(Child, StdStream)> {
+    let orders = memfd_create("launch", MemfdFlags::CLOEXEC)?;
+    let mut orders = std::fs::File::from(orders);
+    io::Write::write_all(&mut orders, &serde_json::to_vec(launch)?)?;
+    io::Seek::rewind(&mut orders)?;
+    let (ours, theirs) = StdStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let child = Command::new(shim)
+        .arg(SHIM_ARGUMENT)
+        .env_clear()
+        .stdin(orders)
+        .stdout(OwnedFd::from(theirs))
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok((child, ours))
+}
+
+async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
+    let (kind, payload) = read_frame(stream).await?;
+    wire::parse(kind, &payload)
+}
+
+async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, Vec<u8>)> {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).await?;
+    let mut payload = vec![0; wire::payload_length(head)?];
+    stream.read_exact(&mut payload).await?;
+    Ok((head[4], payload))
+}
+
+/// Waits for the end of a shim, so that it does not stay as a zombie. It has closed its socket, so it is
+/// all but gone.
+async fn reap(mut child: Child) {
+    let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+}

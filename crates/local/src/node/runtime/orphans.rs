@@ -1,0 +1,98 @@
+//! Containers whose shim is gone.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{CONTAINER_VARIABLE, ContainerId, Exited, Started};
+use crate::node::limits;
+use crate::node::shim::wire::{self, State, files};
+
+/// How often to look again for processes that were just being born.
+const ROUNDS_MAX: usize = 50;
+
+/// What is known about the end of a container whose shim is gone. Kills what is left of it.
+pub(super) fn exit_of_lost(
+    dir: &Path,
+    id: &ContainerId,
+    started: &Started,
+) -> impl FnOnce() -> Exited + Send + 'static {
+    let (dir, id, started_at) = (dir.to_owned(), id.clone(), started.at);
+    move || {
+        recorded_exit(&dir).unwrap_or_else(|| {
+            // Namespace numbers are used again, but not while the namespace has processes.
+            sweep(&dir, &id, NamespaceNumber::IsFresh);
+            Exited {
+                id,
+                code: 137,
+                signal: Some(9),
+                oom_killed: false,
+                started_at,
+                finished_at: wire::now(),
+                message: "the process that looked after the container was killed".to_owned(),
+            }
+        })
+    }
+}
+
+/// The end as the shim wrote it down.
+pub(super) fn recorded_exit(dir: &Path) -> Option<Exited> {
+    serde_json::from_slice(&fs::read(dir.join(files::EXIT)).ok()?).ok()
+}
+
+/// How the container started, as the shim wrote it down in this boot.
+pub(super) fn recorded_state(dir: &Path) -> Option<State> {
+    let state: State = serde_json::from_slice(&fs::read(dir.join(files::STATE)).ok()?).ok()?;
+    (state.boot_id == crate::node::shim::boot_id()).then_some(state)
+}
+
+/// Whether the number of a namespace can be relied on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum NamespaceNumber {
+    /// The shim died just now.
+    IsFresh,
+    /// It died at some time; another namespace may have the number by now.
+    MayBeReused,
+}
+
+/// Kills every process that belongs to the container and removes its cgroups.
+pub(super) fn sweep(dir: &Path, id: &ContainerId, number: NamespaceNumber) {
+    let Some(state) = recorded_state(dir) else { return };
+    limits::destroy(&state.cgroup);
+    let namespace = state.mount_namespace.filter(|_| number == NamespaceNumber::IsFresh);
+    let marker = format!("{CONTAINER_VARIABLE}={id}");
+    for _ in 0..ROUNDS_MAX {
+        let strays = strays(&marker, namespace);
+        if strays.is_empty() {
+            return;
+        }
+        for pid in strays {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn strays(marker: &str, namespace: Option<u64>) -> Vec<Pid> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let path = entry.path();
+            let is_inside = || {
+                let number = fs::metadata(path.join("ns/mnt")).ok().map(|meta| meta.ino());
+                namespace.is_some() && number == namespace
+            };
+            let is_marked = || {
+                let environ = fs::read(path.join("environ")).unwrap_or_default();
+                environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes())
+            };
+            (is_marked() || is_inside()).then(|| Pid::from_raw(pid))?
+        })
+        .collect()
+}

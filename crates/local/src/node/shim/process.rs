@@ -1,0 +1,145 @@
+//! Starts programs inside the container.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::Access;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+use super::signals;
+use super::wire::ShimLaunch;
+use crate::node::limits::Cgroup;
+use crate::node::runtime::ExecFailure;
+
+/// Where programs are looked for when the container has no `PATH`.
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The priority of a container whose CPU use cannot be limited otherwise.
+const NICE: i32 = 10;
+
+/// A program to start: the main process of the container, or one beside it.
+pub(super) struct Program<'a> {
+    command: &'a [String],
+    env: &'a [(String, String)],
+    dir: &'a Path,
+    run_as: Option<(u32, u32)>,
+    cgroups: Vec<OwnedFd>,
+    data_bytes_max: Option<u64>,
+    is_nice: bool,
+}
+
+impl<'a> Program<'a> {
+    /// `command` as a process of the container of `launch`.
+    pub(super) fn of(
+        launch: &'a ShimLaunch,
+        command: &'a [String],
+        cgroup: Option<&Cgroup>,
+    ) -> Self {
+        Self {
+            command,
+            env: &launch.env,
+            dir: &launch.working_dir,
+            run_as: launch.run_as.filter(|_| rustix::process::geteuid().is_root()),
+            cgroups: cgroup.map(Cgroup::procs).unwrap_or_default(),
+            // Reserved address space costs nothing, so only memory that can be written counts.
+            data_bytes_max: launch.limits.memory_bytes.filter(|_| cgroup.is_none()),
+            is_nice: launch.limits.cpu_milli.is_some() && cgroup.is_none(),
+        }
+    }
+
+    /// Starts it in a process group of its own.
+    pub(super) fn spawn(self, out: OwnedFd, err: OwnedFd) -> Result<Pid, ExecFailure> {
+        let Some((name, arguments)) = self.command.split_first() else {
+            return Err(ExecFailure::NotFound { program: String::new() });
+        };
+        let program = self.find(name)?;
+        let mut command = Command::new(&program);
+        command
+            .arg0(name)
+            .args(arguments)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.dir)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err)
+            .process_group(0);
+        if let Some((uid, gid)) = self.run_as {
+            command.uid(uid).gid(gid);
+        }
+        let prepare = self.preparation();
+        #[expect(unsafe_code, reason = "the child must join its cgroups before it is the program")]
+        // SAFETY: the closure makes system calls only; it neither allocates nor takes locks.
+        unsafe {
+            command.pre_exec(prepare);
+        }
+        let child = command.spawn().map_err(|error| super::refused(name, &error))?;
+        Ok(Pid::from_child(&child))
+    }
+
+    /// What the child does between fork and exec.
+    fn preparation(&self) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+        let cgroups: Vec<_> = self.cgroups.iter().filter_map(|fd| fd.try_clone().ok()).collect();
+        let (data_bytes_max, is_nice) = (self.data_bytes_max, self.is_nice);
+        let is_root = rustix::process::geteuid().is_root();
+        move || {
+            for procs in &cgroups {
+                rustix::io::write(procs, b"0")?;
+            }
+            if let Some(bytes) = data_bytes_max {
+                let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+                rustix::process::setrlimit(Resource::Data, limit)?;
+            }
+            if is_nice {
+                rustix::process::nice(NICE)?;
+            }
+            if !is_root {
+                // A program that became another user could not be killed any more.
+                rustix::thread::set_no_new_privs(true)?;
+            }
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            signals::unblock_all()
+        }
+    }
+
+    /// Finds the program as a shell would, with the errors of a container runtime.
+    fn find(&self, name: &str) -> Result<PathBuf, ExecFailure> {
+        if let Err(error) = std::fs::read_dir(self.dir).or_else(|error| match error.kind() {
+            // A folder that cannot be listed may still be entered.
+            io::ErrorKind::PermissionDenied => std::fs::read_dir("/"),
+            _ => Err(error),
+        }) {
+            let cause = super::system_words(&error);
+            return Err(ExecFailure::WorkingDir { dir: self.dir.to_owned(), cause });
+        }
+        let program = || name.to_owned();
+        if name.contains('/') {
+            let path = self.dir.join(name);
+            return match path.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    Err(ExecFailure::PermissionDenied { program: program() })
+                }
+                Err(_) => Err(ExecFailure::NotFound { program: program() }),
+                Ok(meta) if meta.is_dir() => Err(ExecFailure::IsDirectory { program: program() }),
+                Ok(_) if !is_executable(&path) => {
+                    Err(ExecFailure::PermissionDenied { program: program() })
+                }
+                Ok(_) => Ok(path),
+            };
+        }
+        let path = self.env.iter().rev().find(|(key, _)| key == "PATH");
+        let path = path.map_or(PATH_DEFAULT, |(_, value)| value);
+        path.split(':')
+            .map(|dir| self.dir.join(OsStr::from_bytes(dir.as_bytes())).join(name))
+            .find(|path| path.is_file() && is_executable(path))
+            .ok_or_else(|| ExecFailure::NotInPath { program: program() })
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}

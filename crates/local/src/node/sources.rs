@@ -1,0 +1,87 @@
+//! What pods take from elsewhere: objects of the API and facts about their node.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, Secret, Service};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+
+/// What is known when a container is started. What is not in a map does not exist.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Config maps of the pod's namespace, by name.
+    pub config_maps: BTreeMap<String, ConfigMap>,
+    /// Secrets of the pod's namespace, by name.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Services, of any namespace.
+    pub services: Vec<Service>,
+    /// Service account tokens by audience and requested seconds; the empty audience is the API server's.
+    pub tokens: BTreeMap<(String, i64), String>,
+    /// Facts about the node.
+    pub node: NodeFacts,
+    /// The address of the pod.
+    pub pod_ip: String,
+}
+
+/// What pods can learn about their node.
+#[derive(Clone, Debug, Default)]
+pub struct NodeFacts {
+    /// Its address.
+    pub host_ip: String,
+    /// What it can give to pods: limits that are not set default to this.
+    pub allocatable: BTreeMap<String, Quantity>,
+}
+
+/// Names of objects a pod needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Config maps.
+    pub config_maps: BTreeSet<String>,
+    /// Secrets.
+    pub secrets: BTreeSet<String>,
+    /// Service account tokens by audience and requested seconds.
+    pub tokens: BTreeSet<(String, i64)>,
+}
+
+/// The lifetime of a token whose volume asks for none.
+pub const TOKEN_SECONDS_DEFAULT: i64 = 3600;
+
+/// What has to be in [`Sources`] for `pod`.
+pub fn references(pod: &Pod) -> References {
+    let mut found = References::default();
+    if let Some(spec) = &pod.spec {
+        of_containers(spec, &mut found);
+        of_volumes(spec, &mut found);
+    }
+    found
+}
+
+fn of_containers(spec: &PodSpec, found: &mut References) {
+    for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
+        for from in container.env_from.iter().flatten() {
+            found.config_maps.extend(from.config_map_ref.as_ref().map(|found| found.name.clone()));
+            found.secrets.extend(from.secret_ref.as_ref().map(|found| found.name.clone()));
+        }
+        let sources = container.env.iter().flatten().filter_map(|var| var.value_from.as_ref());
+        for from in sources {
+            let config_map = from.config_map_key_ref.as_ref().map(|found| found.name.clone());
+            found.config_maps.extend(config_map);
+            found.secrets.extend(from.secret_key_ref.as_ref().map(|found| found.name.clone()));
+        }
+    }
+}
+
+fn of_volumes(spec: &PodSpec, found: &mut References) {
+    for volume in spec.volumes.iter().flatten() {
+        found.config_maps.extend(volume.config_map.as_ref().map(|source| source.name.clone()));
+        found.secrets.extend(volume.secret.as_ref().and_then(|source| source.secret_name.clone()));
+        let projected = volume.projected.iter().flat_map(|projected| &projected.sources);
+        for source in projected.flatten() {
+            found.config_maps.extend(source.config_map.as_ref().map(|found| found.name.clone()));
+            found.secrets.extend(source.secret.as_ref().map(|found| found.name.clone()));
+            found.tokens.extend(source.service_account_token.as_ref().map(|token| {
+                let seconds = token.expiration_seconds.unwrap_or(TOKEN_SECONDS_DEFAULT);
+                (token.audience.clone().unwrap_or_default(), seconds)
+            }));
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The node with real processes.
+
+mod node {
+    pub(crate) mod containers;
+    pub(crate) mod support;
+}

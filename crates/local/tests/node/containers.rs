@@ -1,0 +1,151 @@
+//! Containers start, write, are told to stop, and end with everything they started.
+
+use std::time::Duration;
+
+use lockstep_local::node::runtime::{ExecError, ExecFailure, StartError};
+
+use super::support::{Node, eventually, script};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_codes_and_output_are_the_programs() {
+    let mut node = Node::new();
+    let launch = script("codes", "echo out; echo err >&2; printf half; exit 7");
+    let id = launch.id.clone();
+    let exited = node.run(launch).await;
+    assert_eq!((exited.code, exited.signal, exited.oom_killed), (7, None, false));
+    assert!(exited.finished_at >= exited.started_at);
+    let log = node.log(&id);
+    for line in ["out", "err", "half"] {
+        assert!(log.lines().any(|found| found == line), "{line} in {log:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deaths_by_signal_are_reported_as_such() {
+    let mut node = Node::new();
+    for (number, code) in [(15, 143), (9, 137), (11, 139)] {
+        let launch = script(&format!("signal{number}"), "sleep 60");
+        let id = launch.id.clone();
+        node.runtime.start(launch).await.unwrap();
+        node.runtime.terminate(&id, number);
+        let exited = node.exited().await;
+        assert_eq!((exited.code, exited.signal), (code, Some(number)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handled_signal_is_an_ordinary_exit() {
+    let mut node = Node::new();
+    let launch =
+        script("handled", "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+    let id = launch.id.clone();
+    node.runtime.start(launch).await.unwrap();
+    eventually("the handler", || node.log(&id).contains("ready")).await;
+    node.runtime.terminate(&id, 15);
+    assert_eq!(node.exited().await.code, 0);
+    assert!(node.log(&id).contains("bye"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_escaped_dies_with_the_container() {
+    let mut node = Node::new();
+    let escape = "setsid sh -c 'setsid sleep 987 & echo $!; sleep 986' & sleep 0.2";
+    let ends = [("alone", escape.to_owned()), ("killed", format!("{escape}; sleep 60"))];
+    for (name, text) in ends {
+        let launch = script(name, &text);
+        let id = launch.id.clone();
+        node.runtime.start(launch).await.unwrap();
+        eventually("the daemon", || node.log(&id).trim().parse::<u32>().is_ok()).await;
+        if name == "killed" {
+            node.runtime.kill(&id);
+            assert_eq!(node.exited().await.code, 137);
+        } else {
+            assert_eq!(node.exited().await.code, 0);
+        }
+        let daemon = node.log(&id).trim().to_owned();
+        assert!(!std::path::Path::new(&format!("/proc/{daemon}")).exists(), "{name}: {daemon}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_start_says_why() {
+    let node = Node::new();
+    let mut cases = Vec::new();
+    let mut add = |name: &str, command: &[&str], dir: Option<&str>, want: &str| {
+        let mut launch = script(name, "");
+        launch.command = command.iter().map(|&word| word.to_owned()).collect();
+        launch.working_dir = dir.map(Into::into);
+        cases.push((launch, want.to_owned()));
+    };
+    add(
+        "bare",
+        &["no-such-program"],
+        None,
+        "exec: \"no-such-program\": executable file not found in $PATH",
+    );
+    add(
+        "path",
+        &["/no/such"],
+        None,
+        "exec: \"/no/such\": stat /no/such: no such file or directory",
+    );
+    add("file", &["/etc/passwd"], None, "exec: \"/etc/passwd\": permission denied");
+    add("dir", &["/etc"], None, "exec: \"/etc\": is a directory");
+    add(
+        "cwd",
+        &["true"],
+        Some("/etc/passwd"),
+        "chdir to cwd (\"/etc/passwd\") failed: not a directory",
+    );
+    for (launch, want) in cases {
+        let error = node.runtime.start(launch).await.unwrap_err();
+        assert!(matches!(error, StartError::Exec(_)), "{error}");
+        assert_eq!(error.to_string(), format!("failed to create process: {want}"));
+        assert_eq!((error.reason(), error.exit_code()), ("StartError", 128));
+    }
+    let mut empty = script("empty", "");
+    empty.command.clear();
+    assert!(matches!(node.runtime.start(empty).await, Err(StartError::NoCommand)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_run_beside_the_main_process() {
+    let mut node = Node::new();
+    let mut launch = script("exec", "sleep 60");
+    launch.env.push(("COLOUR".to_owned(), "red".to_owned()));
+    let id = launch.id.clone();
+    node.runtime.start(launch).await.unwrap();
+    let runtime = node.runtime.clone();
+    let exec = |text: &str, seconds| {
+        let command = ["sh", "-c", text].map(str::to_owned);
+        let (runtime, id) = (runtime.clone(), id.clone());
+        async move { runtime.exec(&id, &command, Duration::from_secs_f64(seconds)).await }
+    };
+    let outcome = exec("echo $COLOUR; echo bad >&2; exit 3", 10.0).await.unwrap();
+    assert_eq!((outcome.code, outcome.output.as_slice()), (3, b"red\nbad\n".as_slice()));
+    let outcome = exec("yes | head -c 200000", 10.0).await.unwrap();
+    assert_eq!((outcome.code, outcome.output.len()), (0, 64 << 10));
+    let error = exec("sleep 50", 0.2).await.unwrap_err();
+    assert!(matches!(error, ExecError::TimedOut { .. }), "{error}");
+    let missing = node.runtime.exec(&id, &["nope".to_owned()], Duration::from_secs(1)).await;
+    assert!(matches!(missing, Err(ExecError::Exec(ExecFailure::NotInPath { .. }))));
+    node.runtime.kill(&id);
+    node.exited().await;
+    let error = exec("true", 1.0).await.unwrap_err();
+    assert!(matches!(error, ExecError::NotRunning { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn last_words_come_from_the_file_or_the_log() {
+    let mut node = Node::new();
+    let launch = script("file", "echo -n because > /dev/termination-log; exit 1");
+    assert_eq!(node.run(launch).await.message, "because");
+    let mut launch = script("log", "echo broken; exit 1");
+    launch.message_from_logs_on_error = true;
+    assert_eq!(node.run(launch).await.message, "broken\n");
+    let mut launch = script("fine", "echo fine");
+    launch.message_from_logs_on_error = true;
+    assert_eq!(node.run(launch).await.message, "");
+    let launch = script("much", "head -c 10000 /dev/zero | tr '\\0' x > /dev/termination-log");
+    assert_eq!(node.run(launch).await.message.len(), 4096);
+}
