@@ -26,7 +26,7 @@ pub use list::ListOptions;
 pub use watch::Watch;
 pub use write::{Deleted, WriteOptions, Written};
 
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, disk::DiskJournal};
 use commit::Core;
 
 /// How a cluster's state is kept.
@@ -107,7 +107,12 @@ impl Cluster {
     /// # Errors
     /// When the directory is in use, or what is in it cannot be read.
     pub fn open(options: Options) -> Result<Self, OpenError> {
-        Self::with_journal(options.registry, options.limits, None)
+        let journal = options
+            .data_dir
+            .map(|dir| DiskJournal::open(&dir))
+            .transpose()?
+            .map(|journal| Box::new(journal) as Box<dyn Journal>);
+        Self::with_journal(options.registry, options.limits, journal)
     }
 
     fn with_journal(

@@ -1,9 +1,20 @@
 //! Where the store's records are made safe.
 
+pub mod disk;
+
 use std::path::PathBuf;
 
 use bytes::Bytes;
 use lockstep_store::{Record, Revision};
+
+/// The tables whose writes may be lost in a crash, because whoever writes them writes them again:
+/// heartbeats, and notes about what happened. Everything else is safe before it is seen.
+const RELAXED: [&str; 2] = ["events", "leases"];
+
+/// Whether writes to a table need not survive a crash.
+pub fn is_relaxed(table: &str) -> bool {
+    RELAXED.contains(&table)
+}
 
 /// What a journal had kept.
 #[derive(Debug, Default)]

@@ -1,6 +1,11 @@
 //! Group commit: changes are staged one by one, made safe together, and then seen together.
 
-use std::{io, sync::Arc, thread};
+use std::{
+    collections::BTreeSet,
+    io,
+    sync::{Arc, PoisonError},
+    thread,
+};
 
 use lockstep_api::Status;
 use lockstep_store::{Change, Object, Record, Revision, Snapshot, StageError, Store};
@@ -132,15 +137,17 @@ pub(super) fn start(
 }
 
 fn run(shared: &Shared, journal: &mut dyn Journal) {
+    let mut doubtful = BTreeSet::new();
     loop {
         let mut core = shared.lock();
         while core.records.is_empty() && !core.is_closed {
-            core = shared.work.wait(core).unwrap_or_else(std::sync::PoisonError::into_inner);
+            core = shared.work.wait(core).unwrap_or_else(PoisonError::into_inner);
         }
         if core.records.is_empty() {
             return;
         }
-        let records = std::mem::take(&mut core.records);
+        let mut records = restated(core.store.published(), &doubtful);
+        records.append(&mut core.records);
         let mut waiting = std::mem::take(&mut core.waiting);
         drop(core);
         let through = records.last().map_or(0, |record| record.revision);
@@ -149,14 +156,33 @@ fn run(shared: &Shared, journal: &mut dyn Journal) {
         match &outcome {
             Ok(()) => {
                 core.failure = None;
+                doubtful.clear();
                 shared.publish(&mut core, through);
             }
             // What was staged since builds on what is lost, so it is lost too.
-            Err(error) => waiting.extend(shared.roll_back(&mut core, error)),
+            Err(error) => {
+                doubtful.extend(records.into_iter().map(|record| (record.table, record.key)));
+                waiting.extend(shared.roll_back(&mut core, error));
+            }
         }
         drop(core);
         for waiter in waiting {
             let _gone = waiter.send(outcome.clone());
         }
     }
+}
+
+/// Records that say again what is published of keys whose last commit failed: a disk that said no may
+/// still have kept what it was given.
+fn restated(published: &Snapshot, doubtful: &BTreeSet<(Arc<str>, Arc<str>)>) -> Vec<Record> {
+    let record = |(table, key): &(Arc<str>, Arc<str>)| {
+        let object = published.get(table, key);
+        Record {
+            revision: object.map_or(0, |object| object.revision()),
+            table: Arc::clone(table),
+            key: Arc::clone(key),
+            body: object.map(|object| object.body.clone()),
+        }
+    };
+    doubtful.iter().map(record).collect()
 }

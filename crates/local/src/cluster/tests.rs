@@ -59,3 +59,87 @@ async fn what_is_written_can_be_read_listed_and_watched() {
     }
     assert_eq!(kinds, [EventType::Added, EventType::Modified, EventType::Deleted]);
 }
+
+fn durable(dir: &std::path::Path) -> Cluster {
+    let registry = lockstep_api::builtin::registry();
+    let data_dir = Some(dir.to_owned());
+    Cluster::open(Options { registry, data_dir, limits: Limits::default() }).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acknowledged_writes_are_in_what_a_crash_leaves() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = durable(dir.path());
+    with_namespace(&cluster).await;
+    let maps = resource(&cluster, "configmaps");
+    let writers = (0..8).map(|writer| {
+        let (cluster, maps) = (cluster.clone(), Arc::clone(&maps));
+        tokio::spawn(async move {
+            for at in 0..25 {
+                let map = object(json!({"metadata": {"name": format!("m-{writer}-{at}")}}));
+                cluster.create(&maps, "default", map, &WriteOptions::default()).await.unwrap();
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let seen = cluster.snapshot().revision();
+    // The files as they are now, without a shutdown, are what a crash would leave.
+    let crashed = tempfile::tempdir().unwrap();
+    std::fs::copy(dir.path().join("state.redb"), crashed.path().join("state.redb")).unwrap();
+    let recovered = durable(crashed.path());
+    assert_eq!(recovered.uid(), cluster.uid());
+    let filter = Filter::new(&maps, None, Selectors::default());
+    let page = recovered.list(&filter, &ListOptions::default()).await.unwrap();
+    assert_eq!(page.items.len(), 200);
+    assert!(page.revision >= seen);
+    let old = cluster.snapshot();
+    for object in &page.items {
+        let same = old.get(&maps.table, &object.key()).unwrap();
+        assert_eq!(same.body, object.body);
+    }
+    let expired = recovered.watch(filter, WatchStart::After(seen - 1)).map(drop).unwrap_err();
+    assert_eq!(expired.code, 410);
+}
+
+#[tokio::test]
+async fn a_clean_stop_keeps_the_revision() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = durable(dir.path());
+    with_namespace(&cluster).await;
+    let revision = cluster.snapshot().revision();
+    drop(cluster);
+    assert_eq!(durable(dir.path()).snapshot().revision(), revision);
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_writes_and_leaves_reads_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, is_full) = crate::journal::disk::tests::flaky(dir.path());
+    let registry = lockstep_api::builtin::registry();
+    let journal: Box<dyn crate::journal::Journal> = Box::new(journal);
+    let cluster = Cluster::with_journal(registry, Limits::default(), Some(journal)).unwrap();
+    with_namespace(&cluster).await;
+    let before = cluster.snapshot().revision();
+    let maps = resource(&cluster, "configmaps");
+    let map = || object(json!({"metadata": {"name": "a"}}));
+    is_full.store(true, std::sync::atomic::Ordering::SeqCst);
+    let options = WriteOptions::default();
+    let status = cluster.create(&maps, "default", map(), &options).await.unwrap_err();
+    assert_eq!(status.code, 500);
+    assert!(status.message.contains("No space left on device"), "{}", status.message);
+    assert!(cluster.read_only_reason().is_some());
+    assert_eq!(cluster.get(&maps, "default", "a").unwrap_err().code, 404);
+    is_full.store(false, std::sync::atomic::Ordering::SeqCst);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let written = loop {
+        match cluster.create(&maps, "default", map(), &options).await {
+            Ok(written) => break written,
+            Err(status) => assert!(std::time::Instant::now() < deadline, "{status}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert!(written.object.revision() > before + 1, "a lost revision came back");
+    assert!(cluster.read_only_reason().is_none());
+}

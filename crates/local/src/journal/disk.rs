@@ -1,0 +1,280 @@
+//! The journal of a data directory: one redb file and a lock beside it.
+//!
+//! Each object is kept once, under its table and key. The same transaction that writes objects writes
+//! the highest revision, so that no revision is ever given out twice.
+
+mod lock;
+
+use std::{
+    fmt::Display,
+    fs, panic,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use lockstep_store::{Record, Revision};
+use redb::{
+    Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageError,
+    TableDefinition, WriteTransaction,
+};
+
+use super::{Journal, JournalError, Loaded, is_relaxed};
+use lock::DirLock;
+
+/// The name of the file in the data directory.
+const FILE: &str = "state.redb";
+const OBJECTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("objects");
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const META_REVISION: &str = "revision";
+const META_CLUSTER: &str = "cluster";
+
+/// How many revisions a commit sets aside for relaxed writes after it. They may be lost in a crash,
+/// but their revisions were seen and must not come back.
+const RESERVE: Revision = 4_096;
+/// Everything lives in memory above; the engine needs no large cache of its own.
+const CACHE_BYTES: usize = 16 << 20;
+/// How long to wait after a failure before the file is opened again.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+/// Compaction pays when the file has at least this many bytes and is mostly empty.
+const COMPACT_MIN_BYTES: u64 = 32 << 20;
+
+type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
+
+/// A journal in a directory, which it holds against other processes.
+pub struct DiskJournal {
+    path: PathBuf,
+    open: Opener,
+    /// Gone after a failure, until it can be opened again.
+    database: Option<Database>,
+    failed: Option<(Instant, String)>,
+    /// No revision up to this one will be given out after a crash.
+    reserved: Revision,
+    highest: Revision,
+    _lock: DirLock,
+}
+
+impl DiskJournal {
+    /// Opens the journal of `dir`, making both if they are not there.
+    ///
+    /// # Errors
+    /// When another process has it, when it is damaged, or when the disk says no.
+    pub fn open(dir: &Path) -> Result<Self, JournalError> {
+        let disk = |error: std::io::Error| JournalError::Disk {
+            path: dir.to_owned(),
+            why: error.to_string(),
+        };
+        fs::create_dir_all(dir).map_err(disk)?;
+        let lock = DirLock::take(dir)?;
+        let path = dir.join(FILE);
+        let file = path.clone();
+        let open: Opener =
+            Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).create(&file));
+        Self::with(path, open, lock)
+    }
+
+    fn with(path: PathBuf, open: Opener, lock: DirLock) -> Result<Self, JournalError> {
+        let database = guarded(&path, || open().map_err(|error| opening(&path, &error)))?;
+        Ok(Self {
+            path,
+            open,
+            database: Some(database),
+            failed: None,
+            reserved: 0,
+            highest: 0,
+            _lock: lock,
+        })
+    }
+
+    fn read(&mut self) -> Result<Loaded, JournalError> {
+        let path = self.path.clone();
+        let database = self.database.as_mut().ok_or_else(|| damaged(&path, "it is closed"))?;
+        let mut loaded = read(database).map_err(|error| reading(&path, &error))?;
+        let live: u64 = loaded.objects.iter().map(|(_, _, body)| body.len() as u64).sum();
+        let size = fs::metadata(&path).map_or(0, |file| file.len());
+        if size > COMPACT_MIN_BYTES && size / 4 > live {
+            // Smaller is nicer, but nothing depends on it.
+            let _kept_large = database.compact();
+        }
+        if loaded.cluster_uid.is_empty() {
+            loaded.cluster_uid = uuid::Uuid::new_v4().to_string();
+            let uid = loaded.cluster_uid.clone();
+            self.transact(Durability::Immediate, |txn| {
+                txn.open_table(META)?.insert(META_CLUSTER, uid.as_bytes())?;
+                Ok(())
+            })?;
+        }
+        self.reserved = loaded.highest;
+        self.highest = loaded.highest;
+        Ok(loaded)
+    }
+
+    /// One transaction. After a failure the file is closed: the engine must look at it anew.
+    fn transact(
+        &mut self,
+        durability: Durability,
+        write: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
+    ) -> Result<(), JournalError> {
+        let outcome = self.reopened().and_then(|database| {
+            let run = || {
+                let mut txn = database.begin_write()?;
+                txn.set_durability(durability)?;
+                write(&txn)?;
+                txn.commit()?;
+                Ok(())
+            };
+            run().map_err(|error: redb::Error| error.to_string())
+        });
+        match outcome {
+            Ok(()) => {
+                self.failed = None;
+                Ok(())
+            }
+            Err(why) => {
+                self.database = None;
+                let since = self.failed.take().map_or_else(Instant::now, |(since, _)| since);
+                self.failed = Some((since, why.clone()));
+                Err(JournalError::Disk { path: self.path.clone(), why })
+            }
+        }
+    }
+
+    /// The database, opened again if it failed a while ago.
+    fn reopened(&mut self) -> Result<&Database, String> {
+        if self.database.is_none() {
+            if let Some((since, why)) = &self.failed {
+                if since.elapsed() < REOPEN_AFTER {
+                    return Err(why.clone());
+                }
+                self.failed = None;
+            }
+            let opened =
+                guarded(&self.path, || (self.open)().map_err(|error| opening(&self.path, &error)));
+            self.database = Some(opened.map_err(|error| error.to_string())?);
+        }
+        Ok(self.database.as_ref().expect("it was just opened"))
+    }
+}
+
+impl Journal for DiskJournal {
+    fn load(&mut self) -> Result<Loaded, JournalError> {
+        let path = self.path.clone();
+        guarded(&path, || self.read())
+    }
+
+    fn commit(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let Some(highest) = records.last().map(|record| record.revision) else {
+            return Ok(());
+        };
+        let is_loose =
+            highest <= self.reserved && records.iter().all(|record| is_relaxed(&record.table));
+        if is_loose {
+            self.transact(Durability::None, |txn| write_records(txn, records))?;
+        } else {
+            let reserved = highest + RESERVE;
+            self.transact(Durability::Immediate, |txn| {
+                write_records(txn, records)?;
+                write_revision(txn, reserved)
+            })?;
+            self.reserved = reserved;
+        }
+        self.highest = highest;
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        // Gives back the revisions set aside, and makes the last relaxed writes safe. If it fails,
+        // it is as if we had crashed.
+        let highest = self.highest;
+        let _as_after_a_crash =
+            self.transact(Durability::Immediate, |txn| write_revision(txn, highest));
+    }
+}
+
+fn write_records(txn: &WriteTransaction, records: &[Record]) -> Result<(), redb::Error> {
+    let mut table = txn.open_table(OBJECTS)?;
+    // In the order of keys, neighbours share pages; of several writes to one key the last counts.
+    let mut order: Vec<&Record> = records.iter().collect();
+    order.sort_by(|a, b| (&a.table, &a.key, b.revision).cmp(&(&b.table, &b.key, a.revision)));
+    order.dedup_by(|later, first| later.table == first.table && later.key == first.key);
+    for record in order {
+        let key = (&*record.table, &*record.key);
+        match &record.body {
+            Some(body) => drop(table.insert(key, &**body)?),
+            None => drop(table.remove(key)?),
+        }
+    }
+    Ok(())
+}
+
+fn write_revision(txn: &WriteTransaction, revision: Revision) -> Result<(), redb::Error> {
+    txn.open_table(META)?.insert(META_REVISION, revision.to_le_bytes().as_slice())?;
+    Ok(())
+}
+
+fn read(database: &Database) -> Result<Loaded, redb::Error> {
+    let mut loaded = Loaded::default();
+    let txn = database.begin_read()?;
+    let meta = match txn.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(loaded),
+        opened => opened?,
+    };
+    if let Some(bytes) = meta.get(META_REVISION)? {
+        let bytes = bytes.value().try_into().map_err(|_| {
+            redb::Error::Corrupted("the revision is not eight bytes long".to_owned())
+        })?;
+        loaded.highest = Revision::from_le_bytes(bytes);
+    }
+    if let Some(uid) = meta.get(META_CLUSTER)? {
+        loaded.cluster_uid = String::from_utf8_lossy(uid.value()).into_owned();
+    }
+    let objects = match txn.open_table(OBJECTS) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(loaded),
+        opened => opened?,
+    };
+    for entry in objects.iter()? {
+        let (key, body) = entry?;
+        let (table, name) = key.value();
+        let body = Bytes::copy_from_slice(body.value());
+        loaded.objects.push((table.to_owned(), name.to_owned(), body));
+    }
+    Ok(loaded)
+}
+
+/// Runs what reads a file we may not have written. The engine panics on some damage.
+fn guarded<T>(
+    path: &Path,
+    run: impl FnOnce() -> Result<T, JournalError>,
+) -> Result<T, JournalError> {
+    panic::catch_unwind(panic::AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(damaged(path, "its structure makes no sense")))
+}
+
+fn opening(path: &Path, error: &DatabaseError) -> JournalError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => {
+            JournalError::InUse { path: path.to_owned(), holder: None }
+        }
+        DatabaseError::Storage(StorageError::Io(io))
+            if io.kind() != std::io::ErrorKind::InvalidData
+                && io.kind() != std::io::ErrorKind::UnexpectedEof =>
+        {
+            JournalError::Disk { path: path.to_owned(), why: io.to_string() }
+        }
+        other => damaged(path, other),
+    }
+}
+
+fn reading(path: &Path, error: &redb::Error) -> JournalError {
+    match error {
+        redb::Error::Io(io) => JournalError::Disk { path: path.to_owned(), why: io.to_string() },
+        other => damaged(path, other),
+    }
+}
+
+fn damaged(path: &Path, why: impl Display) -> JournalError {
+    JournalError::Damaged { path: path.to_owned(), why: why.to_string() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,211 @@
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use lockstep_store::Record;
+use redb::{Database, StorageBackend, backends::FileBackend};
+
+use super::{DirLock, DiskJournal, FILE, RESERVE};
+use crate::journal::{Journal, JournalError, Loaded};
+
+fn record(revision: u64, table: &str, key: &str, body: Option<&str>) -> Record {
+    let body = body.map(|body| Bytes::copy_from_slice(body.as_bytes()));
+    Record { revision, table: table.into(), key: key.into(), body }
+}
+
+fn contents(loaded: &Loaded) -> Vec<(&str, &str)> {
+    loaded
+        .objects
+        .iter()
+        .map(|(_, key, body)| (key.as_str(), std::str::from_utf8(body).unwrap()))
+        .collect()
+}
+
+fn reopened(dir: &Path) -> Loaded {
+    DiskJournal::open(dir).unwrap().load().unwrap()
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let uid = {
+        let mut journal = DiskJournal::open(dir.path()).unwrap();
+        let uid = journal.load().unwrap().cluster_uid;
+        journal
+            .commit(&[
+                record(1, "pods", "n/a", Some("one")),
+                record(2, "pods", "n/a", Some("two")),
+                record(3, "pods", "n/b", Some("gone")),
+                record(4, "pods", "n/b", None),
+            ])
+            .unwrap();
+        journal.close();
+        uid
+    };
+    let loaded = reopened(dir.path());
+    assert_eq!(contents(&loaded), [("n/a", "two")]);
+    assert_eq!((loaded.highest, loaded.cluster_uid), (4, uid));
+}
+
+#[test]
+fn revisions_of_lost_relaxed_writes_do_not_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    {
+        let mut journal = DiskJournal::open(dir.path()).unwrap();
+        journal.load().unwrap();
+        journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+        journal.commit(&[record(2, "leases", "n/l", Some("perhaps lost"))]).unwrap();
+        // No close: as after a crash.
+    }
+    assert!(reopened(dir.path()).highest >= 2);
+    {
+        let mut journal = DiskJournal::open(dir.path()).unwrap();
+        let first = journal.load().unwrap().highest + 1;
+        let writes = (first..first + RESERVE + 10)
+            .map(|revision| record(revision, "leases", "n/l", Some("x")));
+        for write in writes {
+            journal.commit(&[write.clone()]).unwrap();
+            assert!(journal.reserved >= write.revision, "given out but not set aside");
+        }
+    }
+}
+
+#[test]
+fn a_second_process_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let _first = DiskJournal::open(dir.path()).unwrap();
+    let Err(error) = DiskJournal::open(dir.path()) else { panic!("it was let in") };
+    let text = error.to_string();
+    assert!(text.contains(&dir.path().display().to_string()), "{text}");
+    assert!(text.contains(&format!("(pid {})", std::process::id())), "{text}");
+}
+
+#[test]
+fn damage_is_refused_with_what_to_do_or_recovered_from() {
+    let whole = tempfile::tempdir().unwrap();
+    {
+        let mut journal = DiskJournal::open(whole.path()).unwrap();
+        journal.load().unwrap();
+        for revision in 1..200 {
+            let body = "x".repeat(2_000);
+            let key = format!("n/{revision}");
+            journal.commit(&[record(revision, "pods", &key, Some(&body))]).unwrap();
+        }
+    }
+    let bytes = fs::read(whole.path().join(FILE)).unwrap();
+    let mut refused = 0;
+    let damages: Vec<Vec<u8>> = [0, 1, 100, 4_096, bytes.len() / 2, bytes.len() - 1]
+        .into_iter()
+        .map(|length| bytes[..length].to_vec())
+        .chain([b"not a database at all".repeat(400), {
+            let mut flipped = bytes.clone();
+            flipped[64..320].fill(0xff);
+            flipped
+        }])
+        .collect();
+    for damaged in damages {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(FILE), &damaged).unwrap();
+        match DiskJournal::open(dir.path()).and_then(|mut journal| journal.load()) {
+            Ok(loaded) => assert!(loaded.objects.is_empty() || loaded.objects.len() == 199),
+            Err(error) => {
+                refused += 1;
+                let text = error.to_string();
+                assert!(text.contains("restore it from a backup"), "{}: {text}", damaged.len());
+            }
+        }
+    }
+    assert!(refused > 2);
+}
+
+/// A file on a disk that can be full.
+#[derive(Debug)]
+struct Flaky {
+    file: FileBackend,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Flaky {
+    fn check(&self) -> std::io::Result<()> {
+        if self.is_full.load(Ordering::SeqCst) {
+            return Err(std::io::Error::from_raw_os_error(28));
+        }
+        Ok(())
+    }
+}
+
+impl StorageBackend for Flaky {
+    fn len(&self) -> std::io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        self.check()?;
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        self.check()?;
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        self.check()?;
+        self.file.write(offset, data)
+    }
+
+    fn close(&self) -> std::io::Result<()> {
+        self.file.close()
+    }
+}
+
+/// A journal whose disk is full while the flag is set.
+pub(crate) fn flaky(dir: &Path) -> (DiskJournal, Arc<AtomicBool>) {
+    let is_full = Arc::new(AtomicBool::new(false));
+    let (flag, path) = (Arc::clone(&is_full), dir.join(FILE));
+    let file = path.clone();
+    let open = Box::new(move || {
+        let options = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&file)
+            .map_err(redb::StorageError::Io)?;
+        let backend = Flaky { file: FileBackend::new(options)?, is_full: Arc::clone(&flag) };
+        Database::builder().create_with_backend(backend)
+    });
+    let lock = DirLock::take(dir).unwrap();
+    (DiskJournal::with(path, open, lock).unwrap(), is_full)
+}
+
+#[test]
+fn a_full_disk_fails_writes_until_there_is_space_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, is_full) = flaky(dir.path());
+    journal.load().unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    for revision in 2..4 {
+        let error = journal.commit(&[record(revision, "pods", "n/b", Some("x"))]).unwrap_err();
+        assert!(matches!(error, JournalError::Disk { .. }), "{error}");
+        assert!(error.to_string().contains("No space left on device"), "{error}");
+    }
+    is_full.store(false, Ordering::SeqCst);
+    std::thread::sleep(super::REOPEN_AFTER);
+    journal.commit(&[record(4, "pods", "n/c", Some("kept too"))]).unwrap();
+    drop(journal);
+    let loaded = reopened(dir.path());
+    assert!(contents(&loaded).contains(&("n/a", "kept")));
+    assert!(contents(&loaded).contains(&("n/c", "kept too")));
+}
