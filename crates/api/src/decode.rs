@@ -7,10 +7,14 @@
 //! back the ones that are always written.
 
 mod complete;
+mod findings;
+mod free;
 mod patch;
 mod scalar;
 mod syntax;
 mod walk;
+
+use std::fmt::Write;
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
@@ -24,7 +28,9 @@ use crate::{
     status::Status,
     strategy::Json,
 };
-use walk::{Findings, Free, Seed};
+use findings::Findings;
+use free::Free;
+use walk::Seed;
 
 /// What happens to fields that are unknown or given twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,7 +157,11 @@ fn parse(expected: Gvk<'_>, body: &[u8]) -> Result<(Json, Findings), Status> {
         // Go decodes null into nothing, and leaves the object as it was: empty.
         Ok(Value::Null) if findings.mistyped.is_none() => Ok((Map::new(), findings)),
         Ok(other) => Err(unrecognized(expected, body, &syntax::not_an_object(body, &other))),
-        Err(_) if findings.fatal.is_some() => Ok((Map::new(), findings)),
+        // Decoding stopped before the end, and bad syntax further on is the graver problem.
+        Err(_) if findings.fatal.is_some() => match syntax::problem(body) {
+            Some(message) => Err(unrecognized(expected, body, &message)),
+            None => Ok((Map::new(), findings)),
+        },
         Err(_) if std::str::from_utf8(body).is_err() => {
             // Go reads bytes that are no UTF-8 as U+FFFD.
             parse(expected, String::from_utf8_lossy(body).as_bytes())
@@ -278,7 +288,28 @@ fn unrecognized(expected: Gvk<'_>, body: &[u8], why: &str) -> Status {
 
 /// A string in double quotes, as Go's `%q` prints it.
 fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        let code = u32::from(c);
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\x07' => quoted.push_str("\\a"),
+            '\x08' => quoted.push_str("\\b"),
+            '\x0b' => quoted.push_str("\\v"),
+            '\x0c' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            _ if code < 0x20 || code == 0x7f => drop(write!(quoted, "\\x{code:02x}")),
+            // Rust and Go agree, but for newer characters, on what can be printed.
+            _ if c.is_ascii() || c.escape_debug().len() == 1 => quoted.push(c),
+            _ if code <= 0xffff => drop(write!(quoted, "\\u{code:04x}")),
+            _ => drop(write!(quoted, "\\U{code:08x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::{
-    Decoded, FieldValidation, Gvk, check_kind, given_kind, strict_error, syntax,
-    walk::{Findings, Free, Seed},
+    Decoded, FieldValidation, Gvk, check_kind, findings::Findings, free::Free, given_kind,
+    strict_error, syntax, walk::Seed,
 };
 use crate::{
     field::{FieldError, Path},

@@ -1,5 +1,7 @@
 //! Scalars that are strings in JSON and something narrower in Go.
 
+use std::fmt::Write;
+
 use base64::{
     Engine,
     alphabet::STANDARD,
@@ -20,9 +22,15 @@ pub(super) const QUANTITY_FORMAT: &str = "quantities must match the regular expr
 const RFC3339: &str = "2006-01-02T15:04:05Z07:00";
 const RFC3339_MICRO: &str = "2006-01-02T15:04:05.000000Z07:00";
 
-const BASE64: GeneralPurpose = GeneralPurpose::new(
+const BASE64_STRICT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical)
+        .with_decode_allow_trailing_bits(true),
 );
 
 /// `-0` is an integer to Go.
@@ -36,25 +44,44 @@ pub(super) fn quantity(text: &str) -> Result<String, String> {
     crate::quantity::canonical(text).map_err(|error| error.to_string())
 }
 
-/// Checks base64; line breaks in it are dropped.
-pub(super) fn bytes(mut text: String) -> Result<String, String> {
-    if text.contains(['\n', '\r']) {
-        text.retain(|c| c != '\n' && c != '\r');
+/// Bytes as they are written in JSON.
+pub(super) fn base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
+
+/// Base64 in canonical form. Go allows line breaks in it, and stray bits at its end.
+pub(super) fn bytes(text: String) -> Result<String, String> {
+    if BASE64_STRICT.decode(&text).is_ok() {
+        return Ok(text);
     }
-    match BASE64.decode(&text) {
-        Ok(_) => Ok(text),
-        Err(error) => {
-            use base64::DecodeError::{
-                InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding,
-            };
-            let at = match error {
-                InvalidByte(at, _) | InvalidLastSymbol(at, _) => at,
-                InvalidLength(at) => at,
-                InvalidPadding => text.len(),
-            };
-            Err(format!("illegal base64 data at input byte {at}"))
+    let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    match BASE64.decode(&joined) {
+        Ok(bytes) => Ok(BASE64.encode(bytes)),
+        Err(_) => Err(format!("illegal base64 data at input byte {}", corrupt_at(text.as_bytes()))),
+    }
+}
+
+/// Where Go finds base64 to be corrupt: at the first byte that cannot be there, or at the beginning
+/// of the last group of four when that is too short.
+fn corrupt_at(text: &[u8]) -> usize {
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut in_group = 0;
+    let mut bytes = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
+    while let Some((at, &byte)) = bytes.next() {
+        match (byte, in_group) {
+            (b'=', 2) => {
+                return match bytes.next() {
+                    None => text.len(),
+                    Some((_, b'=')) => bytes.next().map_or(text.len(), |(at, _)| at),
+                    Some((at, _)) => at.saturating_sub(1),
+                };
+            }
+            (b'=', 3) => return bytes.next().map_or(text.len(), |(at, _)| at),
+            _ if !is_digit(byte) => return at,
+            _ => in_group = (in_group + 1) % 4,
         }
     }
+    text.len() - in_group
 }
 
 /// A moment to the second, in UTC.
@@ -76,63 +103,85 @@ pub(super) fn duration(text: String) -> Result<String, String> {
 
 /// Reads a moment as `time.Parse` does, complaining about the first part that does not fit.
 fn parse(text: &str, layout: &str, needs_micros: bool) -> Result<Timestamp, String> {
-    let mut rest = text;
-    let complain = |rest: &str, part: &str| {
-        let quoted = super::quoted;
-        format!(
-            "parsing time {} as {}: cannot parse {} as {}",
-            quoted(text),
-            quoted(layout),
-            quoted(rest),
-            quoted(part)
-        )
-    };
-    let mut number = |part: &'static str, digits: usize, after: &'static str| {
-        let value = rest.get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
-        let Some(value) = value.and_then(|value| value.parse::<i16>().ok()) else {
-            return Err(complain(rest, part));
-        };
-        rest = &rest[digits..];
-        let Some(left) = rest.strip_prefix(after) else { return Err(complain(rest, after)) };
-        rest = left;
-        Ok(value)
-    };
-    let (year, month, day) =
-        (number("2006", 4, "-")?, number("01", 2, "-")?, number("02", 2, "T")?);
-    let (hour, minute, second) =
-        (number("15", 2, ":")?, number("04", 2, ":")?, number("05", 2, "")?);
-    let nanos = match fraction(rest) {
+    let mut reader = Reader { text, layout, rest: text };
+    let year = reader.number("2006", 4, "")?;
+    reader.skip("-")?;
+    let month = reader.number("01", 2, "month")?;
+    reader.skip("-")?;
+    let day = reader.number("02", 2, "")?;
+    reader.skip("T")?;
+    // Of all parts only the hour may have one digit.
+    let is_short = reader.rest.as_bytes().get(1).is_some_and(|byte| !byte.is_ascii_digit());
+    let hour = reader.number("15", if is_short { 1 } else { 2 }, "hour")?;
+    reader.skip(":")?;
+    let minute = reader.number("04", 2, "minute")?;
+    reader.skip(":")?;
+    let second = reader.number("05", 2, "second")?;
+    let nanos = match fraction(reader.rest) {
         Some((nanos, digits)) if !needs_micros || digits == 6 => {
-            rest = &rest[1 + digits..];
+            reader.rest = &reader.rest[1 + digits..];
             nanos
         }
-        _ if needs_micros => return Err(complain(rest, ".000000")),
+        _ if needs_micros => return Err(reader.misfit(".000000")),
         _ => 0,
     };
-    let offset = if rest.starts_with(['Z', '+', '-']) {
-        zone(&mut rest).ok_or_else(|| complain(rest, "Z07:00"))?
-    } else {
-        return Err(complain(rest, "Z07:00"));
-    };
-    let out = |what: &str| format!("parsing time {}: {what}", super::quoted(text));
-    if !rest.is_empty() {
-        return Err(out(&format!("extra text: {}", super::quoted(rest))));
+    let Some(offset) = zone(&mut reader.rest) else { return Err(reader.misfit("Z07:00")) };
+    if !reader.rest.is_empty() {
+        return Err(reader.wrong(&format!("extra text: {}", quoted(reader.rest))));
     }
     let small = |n: i16| i8::try_from(n).unwrap_or(i8::MAX);
-    if !(1..=12).contains(&month) {
-        return Err(out("month out of range"));
-    }
-    let date = Date::new(year, small(month), small(day)).map_err(|_| out("day out of range"))?;
-    for (value, below, what) in [(hour, 24, "hour"), (minute, 60, "minute"), (second, 60, "second")]
-    {
-        if value >= below {
-            return Err(out(&format!("{what} out of range")));
+    let date = Date::new(year, small(month), small(day));
+    let date = date.map_err(|_| reader.wrong("day out of range"))?;
+    let time = Time::new(small(hour), small(minute), small(second), nanos);
+    let time = time.map_err(|_| reader.wrong("second out of range"))?;
+    let moment = offset.to_timestamp(DateTime::from_parts(date, time));
+    moment.map_err(|_| reader.wrong("year out of range"))
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    layout: &'a str,
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    /// Takes the digits of the part that the layout writes as `part`. Parts with a `name` have a
+    /// range.
+    fn number(&mut self, part: &str, digits: usize, name: &str) -> Result<i16, String> {
+        let value = self.rest.get(..digits).filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
+        let Some(value) = value.and_then(|value| value.parse().ok()) else {
+            return Err(self.misfit(part));
+        };
+        self.rest = &self.rest[digits..];
+        let range = match name {
+            "month" => 1..=12,
+            "hour" => 0..=23,
+            "minute" | "second" => 0..=59,
+            _ => 0..=i16::MAX,
+        };
+        if range.contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.wrong(&format!("{name} out of range")))
         }
     }
-    let time = Time::new(small(hour), small(minute), small(second), nanos)
-        .map_err(|_| out("second out of range"))?;
-    let moment = offset.to_timestamp(DateTime::from_parts(date, time));
-    moment.map_err(|_| out("year out of range"))
+
+    fn skip(&mut self, separator: &str) -> Result<(), String> {
+        match self.rest.strip_prefix(separator) {
+            Some(rest) => self.rest = rest,
+            None => return Err(self.misfit(separator)),
+        }
+        Ok(())
+    }
+
+    fn misfit(&self, part: &str) -> String {
+        let [text, layout, rest, part] = [self.text, self.layout, self.rest, part].map(quoted);
+        format!("parsing time {text} as {layout}: cannot parse {rest} as {part}")
+    }
+
+    fn wrong(&self, what: &str) -> String {
+        format!("parsing time {}: {what}", quoted(self.text))
+    }
 }
 
 /// `.123` as nanoseconds, and how many digits it has. Go takes a comma too.
@@ -161,4 +210,18 @@ fn zone(rest: &mut &str) -> Option<Offset> {
     }
     *rest = &rest[6..];
     Offset::from_seconds(sign * (hours * 3600 + minutes * 60)).ok()
+}
+
+/// A string as `time.ParseError` quotes it: everything beyond ASCII byte by byte.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
+            b' '..0x80 => quoted.push(char::from(byte)),
+            _ => drop(write!(quoted, "\\x{byte:02x}")),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

@@ -12,15 +12,24 @@ const TOO_DEEP: &str = "exceeded max depth";
 
 /// The message for a body that could not be parsed.
 pub(super) fn message(body: &[u8], error: &serde_json::Error) -> String {
+    match problem(body) {
+        Some(message) => message,
+        None if error.to_string().starts_with("recursion limit") => TOO_DEEP.to_owned(),
+        // What Go accepts and we do not: lone surrogates, numbers beyond all range.
+        None => error.to_string(),
+    }
+}
+
+/// What Go would say of a body's syntax, if anything.
+pub(super) fn problem(body: &[u8]) -> Option<String> {
     let mut scanner = Scanner { body, at: 0, open: Vec::new() };
     match scanner.scan() {
-        Err(Problem::End) => "unexpected end of JSON input".to_owned(),
+        Ok(()) => None,
+        Err(Problem::End) => Some("unexpected end of JSON input".to_owned()),
         Err(Problem::Byte(context)) => {
-            format!("invalid character {} {context}", quoted(body[scanner.at]))
+            let byte = body.get(scanner.at).copied().unwrap_or(b' ');
+            Some(format!("invalid character {} {context}", quoted(byte)))
         }
-        Ok(()) if error.to_string().starts_with("recursion limit") => TOO_DEEP.to_owned(),
-        // What Go accepts and we do not: lone surrogates, numbers beyond all range.
-        Ok(()) => error.to_string(),
     }
 }
 
@@ -176,12 +185,12 @@ impl Scanner<'_> {
     }
 
     fn escape(&mut self) -> Scanned {
-        match self.peek()? {
+        match self.peek_inside() {
             b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => self.at += 1,
             b'u' => {
                 self.at += 1;
                 for _ in 0..4 {
-                    if !self.peek()?.is_ascii_hexdigit() {
+                    if !self.peek_inside().is_ascii_hexdigit() {
                         return self.unexpected("in \\u hexadecimal character escape");
                     }
                     self.at += 1;
@@ -194,7 +203,7 @@ impl Scanner<'_> {
 
     fn literal(&mut self, word: &str) -> Scanned {
         for wanted in word.bytes() {
-            if self.peek()? != wanted {
+            if self.peek_inside() != wanted {
                 let wanted = char::from(wanted);
                 return self.unexpected(&format!("in literal {word} (expecting '{wanted}')"));
             }
@@ -204,30 +213,30 @@ impl Scanner<'_> {
     }
 
     fn number(&mut self) -> Scanned {
-        if self.peek()? == b'-' {
+        if self.peek_inside() == b'-' {
             self.at += 1;
-            if !self.peek()?.is_ascii_digit() {
+            if !self.peek_inside().is_ascii_digit() {
                 return self.unexpected("in numeric literal");
             }
         }
-        if self.peek()? == b'0' {
+        if self.peek_inside() == b'0' {
             self.at += 1;
         } else {
             self.digits();
         }
         if self.body.get(self.at) == Some(&b'.') {
             self.at += 1;
-            if !self.peek()?.is_ascii_digit() {
+            if !self.peek_inside().is_ascii_digit() {
                 return self.unexpected("after decimal point in numeric literal");
             }
             self.digits();
         }
         if matches!(self.body.get(self.at), Some(b'e' | b'E')) {
             self.at += 1;
-            if matches!(self.peek()?, b'+' | b'-') {
+            if matches!(self.peek_inside(), b'+' | b'-') {
                 self.at += 1;
             }
-            if !self.peek()?.is_ascii_digit() {
+            if !self.peek_inside().is_ascii_digit() {
                 return self.unexpected("in exponent of numeric literal");
             }
             self.digits();
@@ -249,6 +258,12 @@ impl Scanner<'_> {
 
     fn peek(&self) -> Result<u8, Problem> {
         self.body.get(self.at).copied().ok_or(Problem::End)
+    }
+
+    /// The next byte inside a word, number or escape. Go looks for their end by feeding them a blank,
+    /// so that is what it complains of when the input ends there.
+    fn peek_inside(&self) -> u8 {
+        self.body.get(self.at).copied().unwrap_or(b' ')
     }
 
     fn unexpected(&self, context: &str) -> Scanned {

@@ -180,3 +180,245 @@ fn what_go_cannot_tell_from_absent_is_left_out() {
         "resources":{"limits":{"cpu":"500m","memory":"1Gi"}},"command":["",""]}]}});
     assert_eq!(Value::Object(pod(body).unwrap().object), want);
 }
+
+#[test]
+fn fields_that_go_always_writes_are_put_back() {
+    let node = resource("", "v1", "Node");
+    let mut object = object(&node, b"{\"spec\":{}}", FieldValidation::Strict).unwrap().object;
+    complete(&node, &mut object);
+    let want = json!({"metadata": {}, "spec": {}, "status": {
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 0}},
+        "nodeInfo": {"machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "",
+            "osImage": "", "containerRuntimeVersion": "", "kubeletVersion": "",
+            "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""}}});
+    assert_eq!(Value::Object(object), want);
+    let service = resource("", "v1", "Service");
+    let body = br#"{"spec":{"ports":[{"port":80}]},"status":{"conditions":[{"type":"A"}]}}"#;
+    let mut object = super::object(&service, body, FieldValidation::Strict).unwrap().object;
+    complete(&service, &mut object);
+    let want = json!({"metadata": {}, "spec": {"ports": [{"port": 80, "targetPort": 0}]},
+        "status": {"loadBalancer": {}, "conditions": [{"type": "A", "status": "", "reason": "",
+            "message": "", "lastTransitionTime": null}]}});
+    assert_eq!(Value::Object(object), want);
+}
+
+#[test]
+fn scalars_are_written_as_go_writes_them() {
+    let lease = |text: &str| {
+        let body = json!({"spec": {"renewTime": text}}).to_string();
+        let decoded = object(
+            &resource("coordination.k8s.io", "v1", "Lease"),
+            body.as_bytes(),
+            FieldValidation::Strict,
+        );
+        decoded.map(|decoded| decoded.object["spec"]["renewTime"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(lease("2020-01-02T03:04:05.000600+02:00").unwrap(), "2020-01-02T01:04:05.000600Z");
+    let prefix = "Lease in version \"v1\" cannot be handled as a Lease: parsing time ";
+    let cases = [
+        (
+            "2020-01-02T03:04:05Z",
+            r#" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000""#,
+        ),
+        ("2020-13-02T03:04:05Z", ": month out of range"),
+        ("2020-02-30T03:04:05.000000Z", ": day out of range"),
+        ("2020-02-20T24:04:05.000000Z", ": hour out of range"),
+        ("2020-02-20T23:04:05.000000Z ", r#": extra text: " ""#),
+        (
+            "2020-02-20T23:04:05.000000",
+            r#" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "" as "Z07:00""#,
+        ),
+    ];
+    for (text, why) in cases {
+        assert_eq!(lease(text).unwrap_err().message, format!("{prefix}\"{text}\"{why}"));
+    }
+    let secret = |value: Value| {
+        let body = json!({"data": {"a": value}}).to_string();
+        let kind = resource("", "v1", "Secret");
+        let decoded = object(&kind, body.as_bytes(), FieldValidation::Strict);
+        decoded.map(|decoded| decoded.object["data"]["a"].clone()).map_err(|s| s.message)
+    };
+    assert_eq!(secret(json!("Zm9v\nYmFy")), Ok(json!("Zm9vYmFy")));
+    assert_eq!(secret(json!("Zh==")), Ok(json!("Zg==")));
+    assert_eq!(secret(json!([102, 111, 111])), Ok(json!("Zm9v")));
+    for (text, at) in [("Zm9", 0), ("Zm9vZ", 4), ("Zm9v!", 4), ("Zg=", 3), ("Zg==Zg", 4)] {
+        let want = format!(
+            "Secret in version \"v1\" cannot be handled as a Secret: illegal base64 data at input \
+             byte {at}"
+        );
+        assert_eq!(secret(json!(text)), Err(want), "{text}");
+    }
+}
+
+#[test]
+fn field_validation_decides_between_warning_and_silence() {
+    let body = br#"{"data":{"a":"1","a":"2"},"foo":{"x":{"y":1,"y":2}}}"#;
+    let kind = resource("", "v1", "ConfigMap");
+    let problems = ["duplicate field \"data.a\"", "unknown field \"foo\""];
+    let warned = object(&kind, body, FieldValidation::Warn).unwrap();
+    assert_eq!(warned.warnings, problems);
+    assert_eq!(Value::Object(warned.object), json!({"data": {"a": "2"}}));
+    assert!(object(&kind, body, FieldValidation::Ignore).unwrap().warnings.is_empty());
+    let refused = object(&kind, body, FieldValidation::Strict).unwrap_err();
+    assert!(refused.message.ends_with(&format!("strict decoding error: {}", problems.join(", "))));
+}
+
+#[test]
+fn kinds_without_a_built_in_type_must_say_what_they_are() {
+    let kind = resource("example.com", "v1", "Widget");
+    let decode = |body: &str| object(&kind, body.as_bytes(), FieldValidation::Warn);
+    let body =
+        r#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1,"a":[{"b":1,"b":2}]}}"#;
+    let decoded = decode(body).unwrap();
+    assert_eq!(decoded.warnings, ["duplicate field \"spec.a\"", "duplicate field \"spec.a[0].b\""]);
+    assert_eq!(Value::Object(decoded.object), json!({"spec": {"a": [{"b": 2}]}}));
+    let missing = |body: &str| decode(body).unwrap_err().message;
+    assert_eq!(missing(r#"{"a":1}"#), r#"Object 'Kind' is missing in '{"a":1}'"#);
+    assert_eq!(
+        missing(r#"{"kind":"Widget"}"#),
+        r#"Object 'apiVersion' is missing in '{"kind":"Widget"}'"#
+    );
+}
+
+#[test]
+fn options_may_come_in_the_name_of_any_group() {
+    #[derive(serde::Deserialize, Default, Debug, PartialEq)]
+    #[serde(rename_all = "camelCase", default)]
+    struct DeleteOptions {
+        grace_period_seconds: Option<i64>,
+    }
+    let expected = Gvk { group: "", version: "v1", kind: "DeleteOptions" };
+    let read = |body: &str| options::<DeleteOptions>(expected, body.as_bytes());
+    let five = DeleteOptions { grace_period_seconds: Some(5) };
+    for body in [
+        r#"{"gracePeriodSeconds":5}"#,
+        r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":5,"other":1}"#,
+        r#"{"kind":"DeleteOptions","apiVersion":"batch/v1","gracePeriodSeconds":5}"#,
+    ] {
+        assert_eq!(read(body).unwrap(), five, "{body}");
+    }
+    assert_eq!(read("").unwrap(), DeleteOptions::default());
+    assert_eq!(
+        read(r#"{"gracePeriodSeconds":"5"}"#).unwrap_err().message,
+        "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: json: cannot \
+         unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
+    );
+    assert!(read(r#"{"kind":"Pod","apiVersion":"v1"}"#).is_err());
+}
+
+#[test]
+fn patched_objects_are_refused_as_patches() {
+    let kind = resource("", "v1", "Pod");
+    let check = |value: Value, how: PatchKind<'_>, validation| {
+        prune_and_check(&kind, &value, how, validation, Vec::new())
+    };
+    let patch = json!({"spec": {"priority": "high", "x": [1, null]}});
+    let status =
+        check(json!({"spec": {"priority": "high"}}), PatchKind::Json, FieldValidation::Warn)
+            .unwrap_err();
+    assert_eq!((status.code, &*status.reason), (422, "Invalid"));
+    assert_eq!(
+        status.message,
+        " \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\":{\\\"priority\\\":\\\"high\\\"}}\": \
+         json: cannot unmarshal string into Go struct field PodSpec.spec.priority of type int32"
+    );
+    let status = check(patch.clone(), PatchKind::Strategic(&patch), FieldValidation::Strict);
+    assert!(status.unwrap_err().message.starts_with(
+        " \"\" is invalid: patch: Invalid value: \"map[spec:map[priority:high x:[1 <nil>]]]\": "
+    ));
+    let unknown = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"foo": 1, "priority": 1}});
+    let fine = check(unknown.clone(), PatchKind::Json, FieldValidation::Warn).unwrap();
+    assert_eq!(Value::Object(fine.object), json!({"spec": {"priority": 1}}));
+    assert_eq!(fine.warnings, ["unknown field \"spec.foo\""]);
+    let refused = check(unknown, PatchKind::Json, FieldValidation::Strict).unwrap_err();
+    assert!(refused.message.ends_with(r#": strict decoding error: unknown field "spec.foo""#));
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    for (open, close) in [("{\"a\":", "}"), ("[", "]")] {
+        let body = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));
+        let widget = resource("example.com", "v1", "Widget");
+        let status = object(&widget, body.as_bytes(), FieldValidation::Strict).unwrap_err();
+        assert!(status.message.contains("exceeded max depth"), "{}", status.message.len());
+        assert!(patch_body(body.as_bytes()).is_err());
+        // Where the schema knows nothing of it, it is skipped without descending.
+        let body = format!("{{\"foo\":{body}}}");
+        let decoded = object(&resource("", "v1", "Pod"), body.as_bytes(), FieldValidation::Warn);
+        assert_eq!(decoded.unwrap().warnings, ["unknown field \"foo\""]);
+    }
+}
+
+/// Values that are often right and often wrong for the field they are put in.
+fn any_json() -> impl proptest::strategy::Strategy<Value = Value> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z0-9.:TZ-]{0,24}".prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        prop::sample::select(&["1Gi", "0.5", "2020-01-01T00:00:00Z", "Zm9v", "80"][..])
+            .prop_map(Value::from),
+    ];
+    let names = &[
+        "metadata",
+        "spec",
+        "status",
+        "name",
+        "labels",
+        "containers",
+        "volumes",
+        "resources",
+        "limits",
+        "env",
+        "value",
+        "ports",
+        "containerPort",
+        "creationTimestamp",
+        "priority",
+        "hostNetwork",
+        "conditions",
+        "lastTransitionTime",
+        "managedFields",
+        "fieldsV1",
+        "foo",
+    ][..];
+    leaf.prop_recursive(6, 64, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(prop::sample::select(names), inner, 0..6).prop_map(|map| {
+                map.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+            }),
+        ]
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_decoded_or_refused(body: Vec<u8>) {
+        let _ = object(&resource("", "v1", "Pod"), &body, FieldValidation::Strict);
+        let _ = patch_body(&body);
+    }
+
+    #[test]
+    fn what_was_decoded_decodes_to_itself(spec in any_json(), metadata in any_json()) {
+        let kind = resource("", "v1", "Pod");
+        let body = json!({"metadata": metadata, "spec": spec}).to_string();
+        let Ok(first) = object(&kind, body.as_bytes(), FieldValidation::Ignore) else {
+            return Ok(());
+        };
+        let again = serde_json::to_vec(&first.object).unwrap();
+        let second = object(&kind, &again, FieldValidation::Strict).unwrap();
+        proptest::prop_assert_eq!(&first.object, &second.object);
+        let mut full = first.object.clone();
+        complete(&kind, &mut full);
+        let value = Value::Object(full.clone());
+        let third =
+            prune_and_check(&kind, &value, PatchKind::Json, FieldValidation::Strict, Vec::new());
+        let mut third = third.unwrap().object;
+        complete(&kind, &mut third);
+        proptest::prop_assert_eq!(full, third);
+    }
+}

@@ -6,98 +6,16 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Map, Number, Value};
 
-use super::scalar;
+use super::{
+    findings::{Findings, Step},
+    scalar,
+};
 use crate::schema::{Field, Omit, SchemaNode, Shape};
-
-/// More problems than this are not listed.
-const PROBLEMS_MAX: usize = 100;
-
-/// What was found on the way.
-#[derive(Default)]
-pub(super) struct Findings {
-    /// Unknown and doubled fields.
-    pub(super) strict: Vec<String>,
-    /// The first value of a wrong type.
-    pub(super) mistyped: Option<String>,
-    /// What ended the decoding.
-    pub(super) fatal: Option<String>,
-    path: Vec<Step>,
-}
-
-/// One step of the way from the root to where we are.
-enum Step {
-    /// A field of a struct, and the Go name of the struct.
-    Field(&'static str, &'static Field),
-    /// A key of free-form JSON.
-    Key(String),
-    /// A position in a list.
-    Index(usize),
-}
-
-impl Findings {
-    /// `spec.containers[0]`.
-    fn path_to(&self, name: &str) -> String {
-        let mut text = String::new();
-        let mut add = |name: &str| {
-            if !text.is_empty() {
-                text.push('.');
-            }
-            text.push_str(name);
-        };
-        let mut steps = self.path.iter().peekable();
-        let mut segment = String::new();
-        while let Some(step) = steps.next() {
-            match step {
-                Step::Field(_, field) => field.name.clone_into(&mut segment),
-                Step::Key(key) => segment.clone_from(key),
-                Step::Index(_) => {}
-            }
-            while let Some(Step::Index(at)) = steps.peek() {
-                segment = format!("{segment}[{at}]");
-                steps.next();
-            }
-            add(&segment);
-        }
-        add(name);
-        text
-    }
-
-    fn note(&mut self, problem: &str, name: &str) {
-        if self.strict.len() < PROBLEMS_MAX {
-            let text = format!("{problem} {}", super::quoted(&self.path_to(name)));
-            if !self.strict.contains(&text) {
-                self.strict.push(text);
-            }
-        }
-    }
-
-    /// `json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type ...`.
-    fn type_error(&self, found: &str, wanted: &str) -> String {
-        let mut fields = self.path.iter().filter_map(|step| match step {
-            Step::Field(owner, field) => Some((owner, field)),
-            Step::Key(_) | Step::Index(_) => None,
-        });
-        let Some((owner, _)) = fields.clone().next_back() else {
-            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
-        };
-        let mut path = String::new();
-        for (_, field) in &mut fields {
-            for part in [field.via, field.name] {
-                if !part.is_empty() {
-                    path.push('.');
-                    path.push_str(part);
-                }
-            }
-        }
-        let owner = owner.rsplit_once('.').map_or(*owner, |(_, name)| name);
-        format!(
-            "json: cannot unmarshal {found} into Go struct field {owner}{path} of type {wanted}"
-        )
-    }
-}
 
 /// Reads one value at a place of the schema.
 pub(super) struct Seed<'f> {
@@ -110,7 +28,7 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         if self.node.shape() == Shape::Any {
-            return Free { findings: self.findings }.deserialize(deserializer);
+            return Value::deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
     }
@@ -218,6 +136,32 @@ impl Seed<'_> {
         Ok(Value::Object(object))
     }
 
+    /// Go takes a list of numbers for bytes as well.
+    fn read_bytes<'de, A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut bytes = Vec::new();
+        while let Some(value) = seq.next_element::<Value>()? {
+            let found = match &value {
+                Value::Null => Ok(0),
+                Value::Number(n) => n
+                    .as_u64()
+                    .and_then(|n| u8::try_from(n).ok())
+                    .ok_or_else(|| format!("number {n}")),
+                Value::Bool(_) => Err("bool".to_owned()),
+                Value::String(_) => Err("string".to_owned()),
+                Value::Array(_) => Err("array".to_owned()),
+                Value::Object(_) => Err("object".to_owned()),
+            };
+            match found {
+                Ok(byte) => bytes.push(byte),
+                Err(found) => {
+                    let message = self.findings.type_error(&found, "uint8");
+                    self.findings.mistyped.get_or_insert(message);
+                }
+            }
+        }
+        Ok(Value::String(scalar::base64(&bytes)))
+    }
+
     fn read_map<'de, A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let Self { findings, node } = self;
         let node = node.elem();
@@ -283,6 +227,9 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        if self.node.shape() == Shape::Bytes {
+            return self.read_bytes(seq);
+        }
         if self.node.shape() != Shape::List {
             while seq.next_element::<IgnoredAny>()?.is_some() {}
             return self.mistyped("array");
@@ -344,89 +291,6 @@ impl Visitor<'_> for Key<'_> {
                 Ok(None)
             }
         }
-    }
-}
-
-/// Reads JSON of any shape, noting doubled keys.
-pub(super) struct Free<'f> {
-    pub(super) findings: &'f mut Findings,
-}
-
-impl<'de> DeserializeSeed<'de> for Free<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Free<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_none<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let findings = self.findings;
-        let mut list = Vec::new();
-        loop {
-            findings.path.push(Step::Index(list.len()));
-            let next = seq.next_element_seed(Free { findings })?;
-            findings.path.pop();
-            match next {
-                None => return Ok(Value::Array(list)),
-                Some(value) => list.push(value),
-            }
-        }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let findings = self.findings;
-        let mut object = Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            if object.contains_key(&key) {
-                findings.note("duplicate field", &key);
-            }
-            findings.path.push(Step::Key(key));
-            let value = map.next_value_seed(Free { findings })?;
-            if let Some(Step::Key(key)) = findings.path.pop() {
-                object.insert(key, value);
-            }
-        }
-        Ok(Value::Object(object))
     }
 }
 
