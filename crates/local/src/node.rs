@@ -7,3 +7,4 @@ pub mod network;
 pub mod runtime;
 pub mod shim;
 pub mod sources;
+pub mod volumes;

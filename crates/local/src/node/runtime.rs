@@ -191,6 +191,7 @@ impl Runtime {
         for handle in running {
             handle.send(Request::Kill);
         }
+        super::volumes::remove_memory(pod_uid);
         remove_tree(&self.dirs.pod(pod_uid));
         let suffix = format!("_{pod_uid}");
         for entry in fs::read_dir(self.dirs.logs()).into_iter().flatten().flatten() {
@@ -294,7 +295,7 @@ fn instance_name(data_dir: &Path) -> String {
     format!("lockstep-{hash:016x}")
 }
 
-fn make_private_dir(dir: &Path) -> io::Result<()> {
+pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
