@@ -1,5 +1,167 @@
 //! Addresses and names of pods on one machine.
+//!
+//! Every pod gets a loopback address of its own, so that pods can listen on the same port. A cluster
+//! claims one of the networks 127.64.0.0/16 to 127.127.0.0/16 for itself. Names are found in one hosts
+//! file per namespace, which containers see as `/etc/hosts`.
 
+mod addresses;
+mod hosts;
 mod names;
 
-pub use names::Names;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub use self::names::Names;
+
+use self::addresses::{Addresses, Claim};
+use self::hosts::Hosts;
+use super::dirs::NodeDirs;
+
+/// Changes that come this close together are written together.
+const COALESCE: Duration = Duration::from_millis(5);
+
+/// Who a pod is on the network.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its host name: `spec.hostname`, or its name.
+    pub hostname: String,
+    /// `spec.subdomain`.
+    pub subdomain: Option<String>,
+}
+
+/// The network of one cluster.
+#[derive(Clone)]
+pub struct Network {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    is_flush_due: AtomicBool,
+    /// Held for as long as the cluster lives.
+    _claim: Claim,
+}
+
+struct State {
+    addresses: Addresses,
+    hosts: Hosts,
+}
+
+impl Network {
+    /// Claims a network for the cluster of `dirs`. Fails if other clusters have all of them.
+    pub fn claim(dirs: &NodeDirs) -> io::Result<Self> {
+        let claim = Claim::first_free(dirs.data())?;
+        let machine = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+        let state = State {
+            addresses: Addresses::new(claim.network()),
+            hosts: Hosts::new(dirs.hosts(), &machine),
+        };
+        let inner =
+            Inner { state: Mutex::new(state), is_flush_due: AtomicBool::new(false), _claim: claim };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The address of a pod: the one it has, one that was promised to its name, or a new one.
+    pub fn address(&self, uid: &str, name: &PodName) -> io::Result<Ipv4Addr> {
+        self.lock().addresses.of_pod(uid, name).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::AddrNotAvailable, "all addresses for pods are in use")
+        })
+    }
+
+    /// Notes the address a pod had before this process started.
+    pub fn adopt(&self, uid: &str, address: Ipv4Addr) {
+        self.lock().addresses.adopt(uid, address);
+    }
+
+    /// Makes the names of a pod resolve to its address.
+    pub fn publish(&self, uid: &str, name: &PodName, address: Ipv4Addr) {
+        self.lock().hosts.set_pod(uid, name, address);
+        self.flush_soon();
+    }
+
+    /// Makes the name of a service resolve to these addresses.
+    pub fn publish_service(&self, namespace: &str, name: &str, addresses: &[Ipv4Addr]) {
+        if self.lock().hosts.set_service(namespace, name, addresses) {
+            self.flush_soon();
+        }
+    }
+
+    /// Takes the address and the names of a pod back.
+    pub fn release(&self, uid: &str) {
+        let mut state = self.lock();
+        state.addresses.release(uid);
+        let has_changed = state.hosts.remove_pod(uid);
+        drop(state);
+        if has_changed {
+            self.flush_soon();
+        }
+    }
+
+    /// The hosts file of a namespace, complete as of now.
+    pub fn hosts_file(&self, namespace: &str) -> io::Result<PathBuf> {
+        self.lock().hosts.file(namespace)
+    }
+
+    /// Writes what has not been written.
+    pub fn flush(&self) -> io::Result<()> {
+        self.inner.is_flush_due.store(false, Ordering::Release);
+        self.lock().hosts.flush()
+    }
+
+    /// The names a pod of `namespace` can use, for a container without a hosts file of its own.
+    ///
+    /// Members of the pod's own gang (`subdomain`) that `texts` mention but that do not run yet are
+    /// promised an address, which they get when they come.
+    pub fn names<'a>(&self, pod: &PodName, texts: impl IntoIterator<Item = &'a str>) -> Names {
+        let mut state = self.lock();
+        let mut all = state.hosts.names(&pod.namespace);
+        let Some(subdomain) = &pod.subdomain else { return all.into_iter().collect() };
+        for text in texts {
+            for mentioned in names::mentioned(text) {
+                let Some(hostname) = names::member(mentioned, subdomain, &pod.namespace) else {
+                    continue;
+                };
+                if all.contains_key(mentioned) {
+                    continue;
+                }
+                let member = PodName { hostname: hostname.to_owned(), ..pod.clone() };
+                if let Some(address) = state.addresses.promise(&member) {
+                    all.insert(mentioned.to_owned(), address);
+                }
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    fn flush_soon(&self) {
+        if self.inner.is_flush_due.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let network = self.clone();
+        let flush = move || {
+            if let Err(error) = network.flush() {
+                tracing::warn!(%error, "cannot write the hosts files");
+            }
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    tokio::time::sleep(COALESCE).await;
+                    let _ = tokio::task::spawn_blocking(flush).await;
+                });
+            }
+            Err(_) => flush(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is changed in whole steps, so it is sound even after a panic.
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

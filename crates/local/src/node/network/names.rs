@@ -37,6 +37,27 @@ impl Names {
     }
 }
 
+/// Everything in `text` that could be a name.
+pub(super) fn mentioned(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c| !is_name_char(c))
+        .map(|word| word.trim_end_matches('.'))
+        .filter(|word| !word.is_empty())
+}
+
+/// The host name of a member of the gang `subdomain` of `namespace`, if `name` is one.
+pub(super) fn member<'a>(name: &'a str, subdomain: &str, namespace: &str) -> Option<&'a str> {
+    let (hostname, rest) = name.split_once('.')?;
+    let rest = rest.strip_prefix(subdomain)?;
+    let is_known = |rest: &str| {
+        let Some(rest) = rest.strip_prefix('.').and_then(|rest| rest.strip_prefix(namespace))
+        else {
+            return false;
+        };
+        matches!(rest, "" | ".svc" | ".svc.cluster.local")
+    };
+    (!hostname.is_empty() && (rest.is_empty() || is_known(rest))).then_some(hostname)
+}
+
 impl FromIterator<(String, Ipv4Addr)> for Names {
     fn from_iter<T: IntoIterator<Item = (String, Ipv4Addr)>>(names: T) -> Self {
         Self(names.into_iter().collect())
@@ -71,5 +92,24 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(names.replace(text), want, "{text}");
         }
+    }
+
+    #[test]
+    fn members_of_a_gang_are_known_by_their_domain() {
+        let cases = [
+            ("gang-0.gang", Some("gang-0")),
+            ("gang-0.gang.ns", Some("gang-0")),
+            ("gang-0.gang.ns.svc", Some("gang-0")),
+            ("gang-0.gang.ns.svc.cluster.local", Some("gang-0")),
+            ("gang-0.gang.other", None),
+            ("gang-0.gangster", None),
+            ("gang", None),
+            (".gang", None),
+        ];
+        for (name, want) in cases {
+            assert_eq!(member(name, "gang", "ns"), want, "{name}");
+        }
+        let words: Vec<_> = mentioned("tcp://a.b:1,c.d. x").collect();
+        assert_eq!(words, ["tcp", "a.b", "1", "c.d", "x"]);
     }
 }
