@@ -14,6 +14,7 @@ mod listen;
 mod metrics;
 mod negotiate;
 mod nonresource;
+mod openapi;
 mod options;
 mod present;
 mod query;
@@ -57,6 +58,7 @@ pub(crate) struct App {
     pub(crate) names: Vec<String>,
     pub(crate) gate: limits::Gate,
     pub(crate) metrics: metrics::Metrics,
+    pub(crate) documents: openapi::Documents,
     pub(crate) stop: watch::Sender<bool>,
     connections_max: usize,
 }
@@ -70,6 +72,7 @@ impl Server {
             token: parts.token,
             names: parts.names,
             gate: limits::Gate::new(parts.limits),
+            documents: openapi::Documents::default(),
             stop: watch::Sender::new(false),
             connections_max: parts.limits.connections_max,
         }))

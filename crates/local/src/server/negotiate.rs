@@ -1,7 +1,7 @@
 //! Media types: what the client can read, and what it sent.
 
 use http::{HeaderMap, header};
-use lockstep_api::Status;
+use lockstep_api::{Status, discovery::Aggregated};
 
 use super::query::Query;
 
@@ -75,20 +75,21 @@ pub(crate) fn output(headers: &HeaderMap, query: &Query) -> Result<Output, Statu
         .ok_or_else(|| Status::not_acceptable(&SERVED))
 }
 
-/// Whether a clause asks for aggregated discovery; the version asked for.
-pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<&'static str> {
+/// The aggregated discovery a client asks for; nothing when it would rather have the legacy lists.
+pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<Aggregated> {
     for clause in clauses(&accept_of(headers)) {
-        let is_json = clause.matches("application", "json");
-        match (clause.parameter("g"), clause.parameter("as"), clause.parameter("v")) {
-            (Some("apidiscovery.k8s.io"), Some("APIGroupDiscoveryList"), Some("v2")) if is_json => {
-                return Some("v2");
+        if !clause.matches("application", "json") {
+            continue;
+        }
+        let kind = (clause.parameter("g"), clause.parameter("as"), clause.parameter("v"));
+        match kind {
+            (None, None, None) => return None,
+            (Some("apidiscovery.k8s.io"), Some("APIGroupDiscoveryList"), Some("v2")) => {
+                return Some(Aggregated::V2);
             }
-            (Some("apidiscovery.k8s.io"), Some("APIGroupDiscoveryList"), Some("v2beta1"))
-                if is_json =>
-            {
-                return Some("v2beta1");
+            (Some("apidiscovery.k8s.io"), Some("APIGroupDiscoveryList"), Some("v2beta1")) => {
+                return Some(Aggregated::V2Beta1);
             }
-            (None, None, None) if is_json => return None,
             _ => {}
         }
     }
@@ -262,9 +263,12 @@ mod tests {
         let beta = v2.replace("v2", "v2beta1");
         assert_eq!(
             aggregated_discovery(&accept(&format!("{v2},{beta},application/json"))),
-            Some("v2")
+            Some(Aggregated::V2)
         );
-        assert_eq!(aggregated_discovery(&accept(&format!("{beta},{v2}"))), Some("v2beta1"));
+        assert_eq!(
+            aggregated_discovery(&accept(&format!("{beta},{v2}"))),
+            Some(Aggregated::V2Beta1)
+        );
         assert_eq!(aggregated_discovery(&accept("application/json")), None);
         assert_eq!(aggregated_discovery(&HeaderMap::new()), None);
     }

@@ -37,6 +37,10 @@ pub(crate) fn answer(
             Bytes::from(app.metrics.text()),
         )),
         ["api" | "apis", ..] => discovery::answer(app, request.headers(), &segments, output),
+        ["openapi", "v3", path @ ..] => {
+            let registry = app.cluster.registry();
+            app.documents.answer(registry, request.headers(), query, path, output)
+        }
         _ => None,
     };
     match found {

@@ -66,11 +66,6 @@ impl Presenter {
         })
     }
 
-    /// Into what objects are turned.
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape
-    }
-
     /// One object, whole.
     pub(crate) fn single(&self, object: &Object) -> Result<Bytes, Status> {
         if self.shape == Shape::MetadataList {

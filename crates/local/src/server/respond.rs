@@ -53,13 +53,6 @@ pub(crate) fn typed_header(api_version: &str, kind: &str) -> Bytes {
     ))
 }
 
-/// A stored object as it is served.
-pub(crate) fn with_type(type_header: &[u8], stored: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(type_header.len() + stored.len());
-    put_with_type(&mut bytes, type_header, stored);
-    bytes.freeze()
-}
-
 /// Writes a stored object as it is served.
 pub(crate) fn put_with_type(to: &mut BytesMut, type_header: &[u8], stored: &[u8]) {
     to.put_slice(type_header);
@@ -114,7 +107,8 @@ mod tests {
     #[test]
     fn stored_objects_get_their_type_in_front() {
         let header = typed_header("batch/v1", "Job");
-        let served = with_type(&header, br#"{"metadata":{}}"#);
+        let mut served = BytesMut::new();
+        put_with_type(&mut served, &header, br#"{"metadata":{}}"#);
         assert_eq!(&served[..], br#"{"apiVersion":"batch/v1","kind":"Job","metadata":{}}"#);
     }
 }

@@ -1,20 +1,24 @@
-//! DELETE of one object.
+//! DELETE of one object, or of a collection.
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
+use futures::StreamExt;
 use http::StatusCode;
 use lockstep_api::Status;
 use lockstep_store::rest::DeleteOptions;
 
 use crate::{
-    cluster::WriteOptions,
+    cluster::{self, WriteOptions},
     server::{
         call::{Address, Call},
-        options::DeleteRequest,
+        options::{DeleteRequest, ListOptions},
         respond,
         verbs::written,
     },
 };
+
+/// Deletions of a collection that are under way at the same time: they share commits.
+const CONCURRENT_DELETIONS: usize = 64;
 
 /// Deletes an object, or begins to.
 pub(crate) async fn delete(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
@@ -64,11 +68,39 @@ fn write_options(call: &Call, request: &DeleteRequest) -> WriteOptions {
     }
 }
 
-/// Deletes a collection.
+/// Deletes what is selected of a collection, and shows what that was.
 pub(crate) async fn delete_collection(
-    _call: &Call,
-    _address: &Address,
-    _body: Body,
+    call: &Call,
+    address: &Address,
+    body: Body,
 ) -> Result<Response, Status> {
-    Err(crate::server::error::wrong_method())
+    let listed = ListOptions::read(&call.query, false)?;
+    let filter = call.filter(address, &listed)?;
+    let request = options(call, body).await?;
+    let (delete, write) = (asked(&request), write_options(call, &request));
+    let cluster = &call.app.cluster;
+    let asked = cluster::ListOptions {
+        limit: listed.limit,
+        continue_token: Some(listed.continue_token.clone()),
+        ..cluster::ListOptions::default()
+    };
+    let page = cluster.list(&filter, &asked).await?;
+    let resource = &address.resource;
+    let deletions = page.items.clone().into_iter().map(|object| {
+        let (delete, write) = (&delete, &write);
+        async move {
+            let key = (&*object.meta.namespace, &*object.meta.name);
+            match cluster.delete(resource, key, delete, write).await {
+                // Somebody else was faster.
+                Err(status) if status.code == 404 => Ok(()),
+                other => other.map(drop),
+            }
+        }
+    });
+    let mut running = futures::stream::iter(deletions).buffer_unordered(CONCURRENT_DELETIONS);
+    while let Some(outcome) = running.next().await {
+        outcome?;
+    }
+    drop(running);
+    super::list::shown(call, address, page)
 }

@@ -27,7 +27,6 @@ const CHUNK_BYTES: usize = 64 * 1024;
 pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Status> {
     let options = ListOptions::read(&call.query, false)?;
     let filter = call.filter(address, &options)?;
-    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
     let (resource_version, is_exact) = match options.freshness()? {
         Freshness::Latest => (None, false),
         Freshness::NotOlderThan(revision) => (Some(revision), false),
@@ -40,6 +39,12 @@ pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Sta
         is_exact,
     };
     let page = call.app.cluster.list(&filter, &asked).await?;
+    shown(call, address, page)
+}
+
+/// The answer that shows a page of a list.
+pub(crate) fn shown(call: &Call, address: &Address, page: Page) -> Result<Response, Status> {
+    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
     let mut head = BytesMut::with_capacity(1024);
     presenter.put_list_head(&mut head, &list_meta(&page))?;
     let writer = ListWriter { presenter, items: page.items, at: 0, chunk: head, is_done: false };
@@ -54,7 +59,7 @@ pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Sta
 }
 
 /// The metadata of a list.
-pub(crate) fn list_meta(page: &Page) -> Value {
+fn list_meta(page: &Page) -> Value {
     let mut meta = Map::new();
     meta.insert("resourceVersion".to_owned(), page.revision.to_string().into());
     if let Some(token) = &page.next {

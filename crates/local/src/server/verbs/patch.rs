@@ -1,19 +1,48 @@
-//! PATCH.
+//! PATCH of an object, or of a part of it.
 
 use axum::{body::Body, response::Response};
-use lockstep_api::Status;
+use http::StatusCode;
+use lockstep_api::{Status, schema};
+use lockstep_store::patch::Patch;
 
 use crate::server::{
     call::{Address, Call},
-    error::wrong_method,
+    limits::read_body,
+    negotiate::content_type,
+    options::MutationOptions,
+    verbs::written,
 };
 
-/// Patches.
+const JSON: &str = "application/json-patch+json";
+const MERGE: &str = "application/merge-patch+json";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// Changes an object, or the part the subresource `sub` stands for.
 pub(crate) async fn patch(
-    _call: &Call,
-    _address: &Address,
-    _sub: Option<&str>,
-    _body: Body,
+    call: &Call,
+    address: &Address,
+    sub: Option<&str>,
+    body: Body,
 ) -> Result<Response, Status> {
-    Err(wrong_method())
+    let resource = &address.resource;
+    // Only built-in kinds say which of their lists have keys.
+    let is_built_in = schema::of(&resource.group, &resource.version, &resource.kind).is_some();
+    let accepted: &[&str] = if is_built_in { &[JSON, MERGE, STRATEGIC] } else { &[JSON, MERGE] };
+    let kind = match content_type(&call.headers).as_deref() {
+        Some(given) => accepted.iter().copied().find(|&kind| kind == given),
+        // The Python client says nothing and means the kind's own way.
+        None => accepted.last().copied(),
+    };
+    let kind = kind.ok_or_else(|| Status::unsupported_media_type(accepted))?;
+    let body = read_body(body).await?;
+    let options = MutationOptions::read(&call.query, "PatchOptions")?;
+    let patch = match kind {
+        JSON => Patch::json(&body)?,
+        MERGE => Patch::merge(&body)?,
+        _ => Patch::strategic(&body)?,
+    };
+    let write = call.write_options(&options);
+    let patched = call.app.cluster.patch(resource, sub, address.key(), &patch, &write).await?;
+    let code = if patched.is_created { StatusCode::CREATED } else { StatusCode::OK };
+    written(call, address, code, &patched.object, &patched.warnings)
 }

@@ -1,0 +1,136 @@
+//! OpenAPI documents, with the headers that let clients keep them for a year.
+
+use std::{io::Write, sync::OnceLock};
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use jiff::{Timestamp, ToSpan, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
+use lockstep_api::{Registry, openapi};
+use serde_json::Value;
+
+use super::{
+    negotiate::Output,
+    query::Query,
+    respond::{self, typed},
+};
+
+/// The documents, made when somebody first asks for them.
+#[derive(Default)]
+pub(crate) struct Documents(OnceLock<Made>);
+
+struct Made {
+    index: Value,
+    documents: Vec<Document>,
+}
+
+struct Document {
+    path: String,
+    hash: String,
+    body: Bytes,
+    compressed: OnceLock<Bytes>,
+}
+
+impl Documents {
+    /// Answers `/openapi/v3` and `/openapi/v3/{path}`; nothing when there is no such document.
+    pub(crate) fn answer(
+        &self,
+        registry: &Registry,
+        headers: &HeaderMap,
+        query: &Query,
+        path: &[&str],
+        output: Output,
+    ) -> Option<Response> {
+        let made = self.0.get_or_init(|| make(registry));
+        if path.is_empty() {
+            return Some(respond::value(StatusCode::OK, &made.index, output));
+        }
+        let path = path.join("/");
+        let document = made.documents.iter().find(|document| document.path == path)?;
+        Some(match query.first("hash") {
+            // What was asked for is no longer what is there.
+            Some(hash) if !hash.is_empty() && hash != document.hash => moved(document),
+            given => found(document, headers, given.is_some()),
+        })
+    }
+}
+
+fn make(registry: &Registry) -> Made {
+    let documents = openapi::documents(registry);
+    let index = openapi::index(&documents);
+    let documents = documents
+        .into_iter()
+        .map(|openapi::Document { path, hash, body }| Document {
+            path,
+            hash,
+            body: body.into(),
+            compressed: OnceLock::new(),
+        })
+        .collect();
+    Made { index, documents }
+}
+
+fn moved(document: &Document) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    let url = format!("/openapi/v3/{}?hash={}", document.path, document.hash);
+    if let Ok(url) = HeaderValue::from_str(&url) {
+        response.headers_mut().insert(header::LOCATION, url);
+    }
+    response
+}
+
+fn found(document: &Document, headers: &HeaderMap, is_pinned: bool) -> Response {
+    let tag = format!("\"{}\"", document.hash);
+    let is_known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|tags| tags.split(',').any(|one| one.trim() == tag || one.trim() == "*"));
+    let wants_gzip = headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.split(',').any(|one| one.trim().starts_with("gzip")));
+    let mut response = match (is_known, wants_gzip) {
+        (true, _) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        (false, true) => {
+            let body = document.compressed.get_or_init(|| gzip(&document.body)).clone();
+            let mut response = typed(StatusCode::OK, "application/json", body);
+            let gzip = HeaderValue::from_static("gzip");
+            response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
+            response
+        }
+        (false, false) => typed(StatusCode::OK, "application/json", document.body.clone()),
+    };
+    let to = response.headers_mut();
+    to.insert(header::VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        to.insert(header::ETAG, tag);
+    }
+    if is_pinned {
+        // The hash is part of the address: what is there can never change.
+        let immutable = HeaderValue::from_static("public, immutable");
+        to.insert(header::CACHE_CONTROL, immutable);
+        if let Some(expires) = in_a_year() {
+            to.insert(header::EXPIRES, expires);
+        }
+    }
+    response
+}
+
+fn in_a_year() -> Option<HeaderValue> {
+    let at = Timestamp::now().to_zoned(TimeZone::UTC).checked_add(1.year()).ok()?;
+    let text = DateTimePrinter::new().timestamp_to_rfc9110_string(&at.timestamp()).ok()?;
+    HeaderValue::from_str(&text).ok()
+}
+
+fn gzip(body: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    Bytes::from(written.expect("compressing into memory cannot fail"))
+}
