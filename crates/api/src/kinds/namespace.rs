@@ -9,13 +9,11 @@ use crate::{
     field::{ErrorList, FieldError, Path},
     json::{at, list, object_mut, set_default, text},
     kinds::each,
+    labels::NAMESPACE_NAME,
     names,
     strategy::{Column, Json, Strategy, WriteContext, keep},
     table::{self, AGE, NAME, column},
 };
-
-/// The label that holds a namespace's name.
-pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// The entry of `spec.finalizers` that is taken out when nothing is left in the namespace.
 pub const FINALIZER: &str = "kubernetes";
@@ -151,7 +149,7 @@ fn label_with_name(object: &mut Json) {
     let name = text(object, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
         let labels = object_mut(object_mut(object, "metadata"), "labels");
-        labels.insert(NAME_LABEL.to_owned(), name.into());
+        labels.insert(NAMESPACE_NAME.to_owned(), name.into());
     }
 }
 

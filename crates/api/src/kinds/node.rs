@@ -11,13 +11,11 @@ use crate::{
     duration::{UNKNOWN, age},
     field::ErrorList,
     json::{at, flag, list, text},
+    labels::{NODE_ROLE, NODE_ROLE_PREFIX},
     names,
     strategy::{Column, Json, Strategy, WriteContext},
     table::{self, AGE, NAME, NONE, column, or_none, wide},
 };
-
-const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
-const ROLE_LABEL: &str = "kubernetes.io/role";
 
 const COLUMNS: &[Column] = &[
     NAME,
@@ -133,9 +131,9 @@ fn roles_cell(object: &Json) -> String {
     let roles: BTreeSet<&str> = labels
         .into_iter()
         .flatten()
-        .filter_map(|(key, value)| match key.strip_prefix(ROLE_PREFIX) {
+        .filter_map(|(key, value)| match key.strip_prefix(NODE_ROLE_PREFIX) {
             Some(role) => Some(role),
-            None if key == ROLE_LABEL => value.as_str(),
+            None if key == NODE_ROLE => value.as_str(),
             None => None,
         })
         .filter(|role| !role.is_empty())
