@@ -105,6 +105,12 @@ impl FieldError {
         Self { kind: ErrorKind::Invalid, path: path.clone(), body }
     }
 
+    /// `Invalid value: <detail>`, for errors about something too large to be shown.
+    pub fn invalid_unshown(path: &Path, detail: &str) -> Self {
+        let body = format!("Invalid value: {detail}");
+        Self { kind: ErrorKind::Invalid, path: path.clone(), body }
+    }
+
     /// `Unsupported value: <value>: supported values: "a", "b"`; the set is printed in the order given.
     pub fn not_supported(path: &Path, value: impl serde::Serialize, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();

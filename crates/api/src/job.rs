@@ -1,6 +1,21 @@
 //! batch/v1 Job.
 
+mod defaults;
+pub mod indexes;
+mod policies;
+mod selector;
+mod status;
 mod strategy;
 mod table;
+#[cfg(test)]
+mod tests;
+mod update;
+mod validation;
 
 pub use strategy::JobStrategy;
+
+use k8s_openapi::api::batch::v1::JobSpec;
+
+fn is_indexed(spec: &JobSpec) -> bool {
+    spec.completion_mode.as_deref() == Some("Indexed")
+}

@@ -1,13 +1,20 @@
 //! How Jobs are filled in, checked and shown.
 
 use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::JobSpec;
 use serde_json::Value;
 
 use crate::{
-    job::table,
-    json::integer,
+    field::ErrorList,
+    job::{
+        defaults, is_indexed, selector, status, table, update,
+        validation::{self, COMPLETIONS_SOFT_MAX, PARALLELISM_SOFT_MAX},
+    },
+    json::{at, integer, text},
+    kinds::view,
     names,
-    strategy::{Column, Json, Propagation, Strategy},
+    pod::warnings_for_template,
+    strategy::{Column, Json, Propagation, Strategy, WriteContext, keep},
 };
 
 /// Job.
@@ -15,6 +22,67 @@ use crate::{
 pub struct JobStrategy;
 
 impl Strategy for JobStrategy {
+    fn fill_defaults(&self, object: &mut Json) {
+        defaults::fill(object);
+    }
+
+    fn prepare_create(&self, object: &mut Json, context: &WriteContext) {
+        object.remove("status");
+        selector::generate(object, &context.uid);
+        selector::copy_labels(object);
+    }
+
+    fn validate_create(&self, object: &Json) -> ErrorList {
+        validation::validate(object, true)
+    }
+
+    fn prepare_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
+        keep(object, old, "status");
+        selector::copy_labels(object);
+    }
+
+    fn validate_update(&self, object: &Json, old: &Json) -> ErrorList {
+        let mut errors = validation::validate(object, update::has_prefixed_labels(old));
+        errors.extend(update::validate(object, old));
+        errors
+    }
+
+    fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
+        status::validate(object, old)
+    }
+
+    fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        match old {
+            None => warnings.extend(warn_about_name(text(object, &["metadata", "name"]))),
+            Some(old) if old.get("spec") == object.get("spec") => return warnings,
+            Some(_) => {}
+        }
+        let spec: JobSpec = view(object, "spec", &mut ErrorList::new());
+        if is_indexed(&spec)
+            && spec.completions.unwrap_or_default() > COMPLETIONS_SOFT_MAX
+            && spec.parallelism.unwrap_or_default() > PARALLELISM_SOFT_MAX
+        {
+            warnings.push(
+                "spec: In Indexed Jobs with a number of completions higher than 10^5 and a \
+                 parallelism higher than 10^4, Kubernetes might not be able to track \
+                 completedIndexes when a big number of indexes fail"
+                    .to_owned(),
+            );
+        }
+        let rules = spec.success_policy.iter().flat_map(|policy| &policy.rules).enumerate();
+        for (at, _) in rules.filter(|(_, rule)| rule.succeeded_count == Some(0)) {
+            warnings.push(format!(
+                "spec.successPolicy.rules[{at}].succeededCount: 0 is met as soon as one index has \
+                 succeeded"
+            ));
+        }
+        if let Some(template) = at(object, &["spec", "template"]).and_then(Value::as_object) {
+            warnings.extend(warnings_for_template(template, "spec.template"));
+        }
+        warnings
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)
     }
@@ -46,4 +114,15 @@ impl Strategy for JobStrategy {
     fn row(&self, object: &Json, now: Timestamp) -> Vec<Value> {
         table::row(object, now)
     }
+}
+
+fn warn_about_name(name: &str) -> Option<String> {
+    let faults = names::dns1123_label(name);
+    (!faults.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in \
+             surprising behavior; a DNS label is recommended: [{}]",
+            faults.join(" ")
+        )
+    })
 }
