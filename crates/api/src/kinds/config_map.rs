@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     duration::age,
     field::{ErrorList, FieldError, Path},
-    json::flag,
+    json::{at, flag},
     kinds::each,
     names,
     strategy::{Column, Json, Strategy},
@@ -32,7 +32,7 @@ impl Strategy for ConfigMapStrategy {
         for (key, value) in members(object, "data") {
             let path = Path::new("data").key(key);
             errors.extend(each(&path, key, names::config_map_key(key)));
-            if members(object, "binaryData").any(|(other, _)| other == key) {
+            if at(object, &["binaryData", key]).is_some() {
                 let why = "duplicate of key present in binaryData";
                 errors.push(FieldError::invalid(&path, key, why));
             }

@@ -1,5 +1,7 @@
 //! What a node may look like and what of it may change.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{NodeSpec, NodeStatus, Taint};
 
 use crate::{
@@ -37,8 +39,9 @@ pub(super) fn validate_update(object: &Json, old: &Json) -> ErrorList {
     let old: NodeSpec = view(old, "spec", &mut ErrorList::new());
     errors.extend(validate_resources(&status));
     let addresses = status.addresses.unwrap_or_default();
+    let mut seen = BTreeSet::new();
     for (at, address) in addresses.iter().enumerate() {
-        if addresses[..at].contains(address) {
+        if !seen.insert((&address.type_, &address.address)) {
             let path = Path::new("status").child("addresses").index(at);
             errors.push(FieldError::duplicate(&path, address));
         }
@@ -65,6 +68,7 @@ pub(super) fn validate_update(object: &Json, old: &Json) -> ErrorList {
 fn validate_taints(taints: &[Taint]) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("metadata").child("taints");
+    let mut seen = BTreeSet::new();
     for (at, taint) in taints.iter().enumerate() {
         let path = path.index(at);
         errors.extend(each(&path.child("key"), &taint.key, names::qualified_name(&taint.key)));
@@ -80,8 +84,7 @@ fn validate_taints(taints: &[Taint]) -> ErrorList {
             let path = path.child("effect");
             errors.push(FieldError::not_supported(&path, &taint.effect, &effects));
         }
-        let is_same = |other: &Taint| other.key == taint.key && other.effect == taint.effect;
-        if taints[..at].iter().any(is_same) {
+        if !seen.insert((&taint.key, &taint.effect)) {
             let mut error = FieldError::duplicate(&path, taint);
             error.body.push_str(": taints must be unique by key and effect pair");
             errors.push(error);

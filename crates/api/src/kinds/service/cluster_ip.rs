@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     field::{ErrorList, FieldError, Path},
-    json::{list, object_mut},
+    json::{list, object_mut, text},
     names::validate_ip,
     strategy::Json,
 };
@@ -27,44 +27,45 @@ pub enum ClusterIp {
     Exactly(Ipv4Addr),
 }
 
-/// What address a prepared service wants, given what it had before.
+/// What address a service wants, given what it had before. It may be called before or after the
+/// service is prepared.
 ///
 /// # Errors
 /// When the address it asks for is not one that services can have.
 pub fn cluster_ip_wanted(object: &Json, old: Option<&Json>) -> Result<ClusterIp, ErrorList> {
-    let spec = object.get("spec").and_then(Value::as_object);
-    if spec.is_none_or(|spec| {
-        super::is_headless(spec) || spec.get("type") == Some(&"ExternalName".into())
-    }) {
+    let wanted = primary(object);
+    if wanted == "None" || text(object, &["spec", "type"]) == "ExternalName" {
         return Ok(ClusterIp::Unneeded);
     }
-    let ips = list(object, &["spec", "clusterIPs"]);
-    let wanted = ips.first().and_then(Value::as_str).unwrap_or_default();
-    let had = old.map(|old| list(old, &["spec", "clusterIPs"])).unwrap_or_default();
-    if wanted.is_empty() {
-        return Ok(ClusterIp::Any);
-    }
-    if had.first().and_then(Value::as_str) == Some(wanted) {
-        return Ok(ClusterIp::Unneeded);
-    }
-    match wanted.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) if is_in_range(ip) => Ok(ClusterIp::Exactly(ip)),
-        Ok(ip) => {
-            let (first, length) = SERVICE_RANGE;
-            let why = format!(
-                "the provided IP ({ip}) is not in the valid range. The range of valid IPs is \
-                 {first}/{length}"
-            );
-            Err(vec![allocation_error(object, ip, &why)])
-        }
-        // Validation says what is wrong with it.
-        Err(_) => Ok(ClusterIp::Unneeded),
+    match (wanted, old.map(primary).unwrap_or_default()) {
+        // What an update leaves out is carried over.
+        ("", had) if !had.is_empty() && had != "None" => Ok(ClusterIp::Unneeded),
+        ("", _) => Ok(ClusterIp::Any),
+        (wanted, had) if wanted == had => Ok(ClusterIp::Unneeded),
+        (wanted, _) => match wanted.parse::<IpAddr>() {
+            Ok(IpAddr::V4(ip)) if is_in_range(ip) => Ok(ClusterIp::Exactly(ip)),
+            Ok(IpAddr::V4(ip)) => {
+                let (first, length) = SERVICE_RANGE;
+                let why = format!(
+                    "the provided IP ({ip}) is not in the valid range. The range of valid IPs is \
+                     {first}/{length}"
+                );
+                Err(vec![allocation_error(ip, &why)])
+            }
+            // Validation says what is wrong with it.
+            Ok(IpAddr::V6(_)) | Err(_) => Ok(ClusterIp::Unneeded),
+        },
     }
 }
 
+fn primary(object: &Json) -> &str {
+    let first = list(object, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
+    first.unwrap_or_else(|| text(object, &["spec", "clusterIP"]))
+}
+
 /// The error for an address that another service has.
-pub fn already_allocated(object: &Json, ip: Ipv4Addr) -> FieldError {
-    allocation_error(object, ip.into(), "provided IP is already allocated")
+pub fn already_allocated(ip: Ipv4Addr) -> FieldError {
+    allocation_error(ip, "provided IP is already allocated")
 }
 
 /// Gives a service its address.
@@ -88,10 +89,9 @@ fn is_in_range(ip: Ipv4Addr) -> bool {
     (1..(1_u32 << (32 - length)) - 1).contains(&offset)
 }
 
-fn allocation_error(object: &Json, ip: IpAddr, why: &str) -> FieldError {
+fn allocation_error(ip: Ipv4Addr, why: &str) -> FieldError {
     let path = Path::new("spec").child("clusterIPs");
-    let why = format!("failed to allocate IP {ip}: {why}");
-    FieldError::invalid(&path, list(object, &["spec", "clusterIPs"]), &why)
+    FieldError::invalid(&path, [ip], &format!("failed to allocate IP {ip}: {why}"))
 }
 
 /// The rules among the fields themselves.

@@ -1,5 +1,7 @@
 //! What a service may look like.
 
+use std::{collections::BTreeSet, net::IpAddr};
+
 use k8s_openapi::{
     api::core::v1::{ServicePort, ServiceSpec, ServiceStatus},
     apimachinery::pkg::util::intstr::IntOrString,
@@ -47,14 +49,7 @@ pub(super) fn validate(object: &Json, old: Option<&Json>) -> ErrorList {
         errors.push(FieldError::required(&path.child("ports"), ""));
     }
     errors.extend(validate_kind(&spec, is_headless));
-    for (at, port) in ports.iter().enumerate() {
-        errors.extend(validate_port(
-            port,
-            &ports[..at],
-            ports.len() > 1,
-            &path.child("ports").index(at),
-        ));
-    }
+    errors.extend(validate_ports(ports, &path.child("ports")));
     let selector =
         spec.selector.iter().flatten().map(|(key, value)| (key.as_str(), value.as_str()));
     errors.extend(validate_labels(selector, &path.child("selector")));
@@ -107,7 +102,7 @@ pub(super) fn validate_status(object: &Json) -> ErrorList {
         if !hostname.is_empty() {
             let path = path.child("hostname");
             errors.extend(each(&path, hostname, names::dns1123_subdomain(hostname)));
-            if hostname.parse::<std::net::IpAddr>().is_ok() {
+            if hostname.parse::<IpAddr>().is_ok() {
                 let why = "must be a DNS name, not an IP address";
                 errors.push(FieldError::invalid(&path, hostname, why));
             }
@@ -167,23 +162,28 @@ fn validate_kind(spec: &ServiceSpec, is_headless: bool) -> ErrorList {
     errors
 }
 
-fn validate_port(
-    port: &ServicePort,
-    before: &[ServicePort],
-    is_name_required: bool,
-    path: &Path,
-) -> ErrorList {
+fn validate_ports(ports: &[ServicePort], path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let name = port.name.as_deref().unwrap_or_default();
-    let name_path = path.child("name");
-    if !name.is_empty() {
-        errors.extend(each(&name_path, name, names::dns1123_label(name)));
-        if before.iter().any(|other| other.name.as_deref() == Some(name)) {
-            errors.push(FieldError::duplicate(&name_path, name));
+    let mut seen = BTreeSet::new();
+    for (at, port) in ports.iter().enumerate() {
+        let path = path.index(at);
+        let name = port.name.as_deref().unwrap_or_default();
+        let name_path = path.child("name");
+        if !name.is_empty() {
+            errors.extend(each(&name_path, name, names::dns1123_label(name)));
+            if !seen.insert(name) {
+                errors.push(FieldError::duplicate(&name_path, name));
+            }
+        } else if ports.len() > 1 {
+            errors.push(FieldError::required(&name_path, ""));
         }
-    } else if is_name_required {
-        errors.push(FieldError::required(&name_path, ""));
+        errors.extend(validate_port(port, &path));
     }
+    errors
+}
+
+fn validate_port(port: &ServicePort, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
     for why in names::port_number(port.port.into()) {
         errors.push(FieldError::invalid(&path.child("port"), port.port, &why));
     }
@@ -229,20 +229,17 @@ fn validate_port_numbers(ports: &[ServicePort], kind: &str) -> ErrorList {
             errors.push(FieldError::forbidden(&path.index(at).child("nodePort"), why));
         }
     }
+    let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
-        let is_same = |other: &ServicePort| {
-            node_port(other) == node_port(port) && other.protocol == port.protocol
-        };
         if let Some(number) = node_port(port)
-            && ports[..at].iter().any(is_same)
+            && !seen.insert((number, &port.protocol))
         {
             errors.push(FieldError::duplicate(&path.index(at).child("nodePort"), number));
         }
     }
+    let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
-        let is_same =
-            |other: &ServicePort| other.port == port.port && other.protocol == port.protocol;
-        if ports[..at].iter().any(is_same) {
+        if !seen.insert((port.port, &port.protocol)) {
             // Upstream shows its own representation of a port, with nothing but these two set.
             let body = format!(
                 "Duplicate value: {{\"Name\":\"\",\"Protocol\":{:?},\"AppProtocol\":null,\
