@@ -75,8 +75,7 @@ pub fn prune_and_check(
         PatchKind::Json => value.to_string(),
         PatchKind::Strategic(patch) => printed(patch),
     };
-    let mut findings = Findings::default();
-    findings.strict = strict;
+    let mut findings = Findings { strict, ..Findings::default() };
     let parsed = match expected.schema() {
         Some(node) => Seed { findings: &mut findings, node }.deserialize(value),
         None => Free { findings: &mut findings }.deserialize(value),
