@@ -1,6 +1,6 @@
 //! POST: a new object.
 
-use lockstep_api::{Status, json, meta, strategy::Json};
+use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
 use super::{Answer, Plan, Scene, metadata, namespace};
 use crate::change::{Change, Expect, Write};
@@ -38,6 +38,7 @@ fn accept(scene: &Scene<'_>, object: &mut Json, name: &str) -> Result<Vec<String
     let strategy = scene.strategy();
     strategy.fill_defaults(object);
     strategy.prepare_create(object, scene.context);
+    decode::complete(scene.resource, object);
     if strategy.has_generation() {
         metadata::metadata(object).insert("generation".to_owned(), 1.into());
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_api::{
-    FieldError, Path, Status,
+    FieldError, Path, Status, decode,
     field::ErrorKind,
     json, meta,
     strategy::{Json, keep},
@@ -83,6 +83,7 @@ fn accept(
     if sub.is_none() {
         strategy.prepare_update(object, old, scene.context);
     }
+    decode::complete(scene.resource, object);
     if strategy.has_generation() && is_spec_changed(object, old) {
         let generation = json::integer(old, &["metadata", "generation"]).unwrap_or_default();
         metadata::metadata(object).insert("generation".to_owned(), (generation + 1).into());
