@@ -7,6 +7,9 @@ pub mod files;
 pub mod journal;
 pub mod kubeconfig;
 pub mod node;
+pub mod observe;
+pub mod recorder;
+pub mod scheduler;
 pub mod server;
 pub mod tls;
 

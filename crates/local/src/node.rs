@@ -1,5 +1,6 @@
 //! The node: runs pods as processes of this machine.
 
+pub mod agent;
 pub mod dirs;
 pub mod env;
 pub(crate) mod limits;

@@ -68,9 +68,8 @@ impl Queue {
 
     /// Sets aside a pod that fits nowhere until [`Queue::wake`].
     pub fn set_aside(&mut self, uid: &str, now: Timestamp) {
-        if !self.ranks.contains_key(uid) {
-            return;
-        }
+        let Some(rank) = self.ranks.get(uid) else { return };
+        self.ready.remove(rank);
         let (count, _) = self.tries.get(uid).copied().unwrap_or((0, now));
         let factor = 1_u32.checked_shl(count).unwrap_or(u32::MAX);
         let wait = RETRY_FIRST.saturating_mul(factor).min(RETRY_MAX);

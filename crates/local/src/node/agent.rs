@@ -1,0 +1,232 @@
+//! The node agent: watches the pods of one or more nodes and makes them happen.
+//!
+//! One task holds what is known of every pod, plans, and hands steps out; whatever takes time (starting
+//! a process, a probe, a write) runs in a task of its own and reports back as a message. What a
+//! container is made of is the business of a [`Backend`].
+
+mod backend;
+mod patch;
+mod steps;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use lockstep_control::engine::WorkQueue;
+use lockstep_control::plan::pod::{self, Known, Memory, NodeFacts, Options};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+use tracing::{debug, warn};
+
+pub use backend::{Backend, Ended, Launched, Outcome};
+
+use crate::observe::{Change, ObjectKey, forward};
+use crate::recorder::Recorder;
+
+/// How an agent works.
+#[derive(Clone, Debug)]
+pub struct AgentOptions {
+    /// Which pods are its own, as a field selector.
+    pub field_selector: String,
+    /// Who speaks in its events.
+    pub host: String,
+    /// What may be changed about the life of pods.
+    pub pods: Options,
+    /// How many writes to the API may be on their way at the same time.
+    pub writes_max: usize,
+    /// How many containers may be starting at the same time.
+    pub starts_max: usize,
+}
+
+impl AgentOptions {
+    /// Options for the agent of one node.
+    pub fn for_node(name: &str) -> Self {
+        Self {
+            field_selector: format!("spec.nodeName={name}"),
+            host: name.to_owned(),
+            pods: Options::default(),
+            writes_max: 64,
+            starts_max: 64,
+        }
+    }
+}
+
+/// An agent at work.
+pub struct Agent<B> {
+    client: Client,
+    backend: Arc<B>,
+    options: AgentOptions,
+    recorder: Recorder,
+    sender: mpsc::Sender<Message>,
+    writes: Arc<Semaphore>,
+    starts: Arc<Semaphore>,
+    pods: HashMap<String, Entry>,
+    queue: WorkQueue<String>,
+    /// What the backend found of earlier times, by pod uid; empty once all pods are known.
+    found: HashMap<String, Vec<Known>>,
+    is_synced: bool,
+}
+
+/// A pod and what is known of it.
+struct Entry {
+    pod: Arc<Pod>,
+    memory: Memory,
+    /// How often in a row a write failed.
+    failures: u32,
+}
+
+/// What an agent hears.
+pub(super) enum Message {
+    /// The API changed.
+    Pod(Change<Pod>),
+    /// An instance of a container ended.
+    Ended(Ended),
+    /// A step was carried out.
+    Done { uid: String, outcome: Outcome },
+}
+
+impl<B: Backend> Agent<B> {
+    /// Starts an agent. `ends` tells it of containers that end. It works until its task is aborted.
+    pub fn spawn(
+        client: Client,
+        backend: Arc<B>,
+        ends: mpsc::UnboundedReceiver<Ended>,
+        options: AgentOptions,
+    ) -> JoinHandle<()> {
+        tokio::spawn(async move {
+            let (sender, receiver) = mpsc::channel(4096);
+            let config =
+                watcher::Config::default().fields(&options.field_selector).page_size(5_000);
+            let watch = forward(Api::all(client.clone()), config, sender.clone(), Message::Pod);
+            let mut found: HashMap<String, Vec<Known>> = HashMap::new();
+            for (uid, known) in backend.recover() {
+                found.entry(uid).or_default().push(known);
+            }
+            let agent = Self {
+                recorder: Recorder::spawn(client.clone(), "kubelet", &options.host),
+                client,
+                backend,
+                writes: Arc::new(Semaphore::new(options.writes_max)),
+                starts: Arc::new(Semaphore::new(options.starts_max)),
+                options,
+                sender,
+                pods: HashMap::new(),
+                queue: WorkQueue::new(),
+                found,
+                is_synced: false,
+            };
+            agent.run(receiver, ends).await;
+            watch.abort();
+        })
+    }
+
+    async fn run(
+        mut self,
+        mut receiver: mpsc::Receiver<Message>,
+        mut ends: mpsc::UnboundedReceiver<Ended>,
+    ) {
+        let mut batch = Vec::new();
+        loop {
+            let wait = self.queue.next_due().map(|at| {
+                Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
+            });
+            tokio::select! {
+                count = receiver.recv_many(&mut batch, 1024) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for message in batch.drain(..) {
+                        self.hear(message);
+                    }
+                }
+                Some(ended) = ends.recv() => self.hear(Message::Ended(ended)),
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            }
+            let now = Timestamp::now();
+            while let Some(uid) = self.queue.take_due(now) {
+                self.queue.done(&uid);
+                self.pass(&uid, now);
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        let now = Timestamp::now();
+        match message {
+            Message::Pod(Change::Put(pod)) => self.put(*pod, now),
+            Message::Pod(Change::Gone(key)) => self.gone(&key, now),
+            Message::Pod(Change::Synced) => self.synced(),
+            Message::Ended(ended) => {
+                if let Some(entry) = self.pods.get_mut(&ended.pod_uid) {
+                    entry.memory.exited(&ended.container, ended.attempt, ended.exit);
+                    self.queue.add(ended.pod_uid, now);
+                }
+            }
+            Message::Done { uid, outcome } => self.done(uid, outcome, now),
+        }
+    }
+
+    fn put(&mut self, pod: Pod, now: Timestamp) {
+        let Some(uid) = pod.uid() else { return };
+        match self.pods.get_mut(&uid) {
+            Some(entry) => {
+                // Our own writes come back through the watch, at times after newer ones.
+                if version(&pod) >= version(&entry.pod) {
+                    entry.pod = Arc::new(pod);
+                }
+            }
+            None => {
+                let known = self.found.remove(&uid).unwrap_or_default();
+                let memory = Memory::recover(&pod, &known);
+                self.pods.insert(uid.clone(), Entry { pod: Arc::new(pod), memory, failures: 0 });
+            }
+        }
+        self.queue.add(uid, now);
+    }
+
+    fn gone(&mut self, key: &ObjectKey, now: Timestamp) {
+        if let Some(entry) = self.pods.get_mut(&key.uid) {
+            entry.memory.gone();
+            self.queue.add(key.uid.clone(), now);
+        }
+    }
+
+    /// All pods are known: what the backend found of others belongs to nobody.
+    fn synced(&mut self) {
+        if self.is_synced {
+            return;
+        }
+        self.is_synced = true;
+        for uid in std::mem::take(&mut self.found).into_keys() {
+            warn!(%uid, "clearing away a pod that no longer exists");
+            self.backend.forget(&uid);
+        }
+    }
+
+    /// Plans one pass over a pod and hands out the steps.
+    fn pass(&mut self, uid: &str, now: Timestamp) {
+        let Some(entry) = self.pods.get_mut(uid) else { return };
+        let pod = Arc::clone(&entry.pod);
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        let facts = NodeFacts { host_ip: self.backend.host_ip(node) };
+        let plan = pod::plan(&pod, &mut entry.memory, &facts, &self.options.pods, now);
+        if let Some(waiting) = &plan.waiting {
+            debug!(pod = %pod.name_any(), %waiting, steps = plan.steps.len(), "planned");
+        }
+        if let Some(at) = plan.next {
+            self.queue.add(uid.to_owned(), at);
+        }
+        for step in plan.steps {
+            self.carry_out(uid, &pod, step);
+        }
+    }
+}
+
+/// The version of an object as a number; versions of one server only grow.
+fn version(pod: &Pod) -> u64 {
+    pod.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,127 @@
+//! What an agent needs from whatever runs its containers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use lockstep_control::plan::pod::{Exit, HookKind, Known, ProbeKind, ProbeOutcome, StartFailure};
+
+/// Runs containers. All methods may be called again for the same thing.
+pub trait Backend: Send + Sync + 'static {
+    /// The address of a node.
+    fn host_ip(&self, node: &str) -> String;
+
+    /// Makes the pod's volumes and gives it an address.
+    fn set_up(&self, pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>>;
+
+    /// Starts an instance of a container. Also gives back what users should be told, as reason and
+    /// message.
+    fn start(
+        &self,
+        pod: Arc<Pod>,
+        container: String,
+        attempt: u32,
+    ) -> BoxFuture<'static, Result<Launched, StartFailure>>;
+
+    /// Runs a hook; `true` when it ended well.
+    fn run_hook(
+        &self,
+        pod: Arc<Pod>,
+        container: String,
+        attempt: u32,
+        kind: HookKind,
+        within: Option<Duration>,
+    ) -> BoxFuture<'static, bool>;
+
+    /// Probes a container once.
+    fn probe(
+        &self,
+        pod: Arc<Pod>,
+        container: String,
+        attempt: u32,
+        kind: ProbeKind,
+    ) -> BoxFuture<'static, ProbeOutcome>;
+
+    /// Asks the main process of a container to end.
+    fn terminate(&self, pod_uid: &str, container: &str, attempt: u32, signal: i32);
+
+    /// Kills all processes of a container.
+    fn kill(&self, pod_uid: &str, container: &str, attempt: u32);
+
+    /// Removes all traces of a pod.
+    fn forget(&self, pod_uid: &str);
+
+    /// What is still there from earlier times: pod uid and what is known of a container.
+    fn recover(&self) -> Vec<(String, Known)>;
+
+    /// Whether events are worth their cost here.
+    fn tells_events(&self) -> bool {
+        true
+    }
+}
+
+/// A container that runs.
+#[derive(Clone, Debug)]
+pub struct Launched {
+    /// Since when.
+    pub at: Timestamp,
+    /// What users should be told: reason and message of warnings.
+    pub warnings: Vec<(&'static str, String)>,
+}
+
+/// An instance of a container that ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The uid of its pod.
+    pub pod_uid: String,
+    /// Its name.
+    pub container: String,
+    /// Which instance.
+    pub attempt: u32,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// What became of a step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Volumes and address are there, or why not.
+    SetUp(Result<String, String>),
+    /// The container runs, or why not.
+    Started {
+        /// Name of the container.
+        container: String,
+        /// Which instance.
+        attempt: u32,
+        /// Since when, or why not.
+        result: Result<Launched, StartFailure>,
+    },
+    /// A hook ended.
+    Hook {
+        /// Name of the container.
+        container: String,
+        /// Which instance.
+        attempt: u32,
+        /// Which hook.
+        kind: HookKind,
+        /// Whether it ended well.
+        is_ok: bool,
+    },
+    /// A probe was answered.
+    Probed {
+        /// Name of the container.
+        container: String,
+        /// Which instance.
+        attempt: u32,
+        /// Which probe.
+        kind: ProbeKind,
+        /// The answer.
+        outcome: ProbeOutcome,
+    },
+    /// The status was written: the object as it is now. `None` when it no longer exists.
+    Written(Result<Option<Box<Pod>>, kube::Error>),
+    /// The object was deleted for good, or why not.
+    Deleted(Result<(), kube::Error>),
+}
