@@ -1,6 +1,14 @@
 //! End-to-end checks: the real binary, real kubectl, real processes.
 
-use anyhow::Result;
+mod check;
+mod crash;
+mod kubectl;
+mod unprivileged;
+mod up;
+
+use anyhow::{Result, bail};
+
+use self::check::Summary;
 
 /// Options of `cargo xtask e2e`.
 #[derive(clap::Args)]
@@ -8,6 +16,9 @@ pub(crate) struct Options {
     /// Which suites; all when none is named.
     #[arg(value_enum)]
     suites: Vec<Suite>,
+    /// Check the release build instead of the one for development.
+    #[arg(long)]
+    release: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -20,8 +31,29 @@ enum Suite {
     Unprivileged,
 }
 
-/// Runs the suites asked for.
+/// Runs the suites asked for, all of them to the end, then says how many checks passed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    println!("no suite yet: {:?}", options.suites);
-    Ok(())
+    let all = [Suite::Kubectl, Suite::Crash, Suite::Unprivileged];
+    let suites = if options.suites.is_empty() { &all[..] } else { &options.suites };
+    let binary = up::build(options.release)?;
+    let mut summary = Summary::default();
+    for suite in suites {
+        let outcome = match suite {
+            Suite::Kubectl => kubectl::run(&binary),
+            Suite::Crash => crash::run(&binary),
+            Suite::Unprivileged => unprivileged::run(&binary),
+        };
+        match outcome {
+            Ok(done) => summary.add(done),
+            Err(error) => {
+                println!("FAIL  {suite:?}: {error:#}");
+                summary.failed.push(format!("{suite:?}: {error:#}"));
+            }
+        }
+    }
+    println!("\n{} passed, {} failed", summary.passed, summary.failed.len());
+    for name in &summary.failed {
+        println!("  FAIL  {name}");
+    }
+    if summary.failed.is_empty() { Ok(()) } else { bail!("not all checks passed") }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{apply, delete, describe, down, events, get, logs, version};
+use crate::{apply, delete, describe, down, events, get, logs, run, up, validate, version};
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
 #[derive(Debug, Parser)]
@@ -36,6 +36,10 @@ pub(crate) struct Cli {
 /// The commands, in the order people meet them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a Pod manifest in a cluster of its own and end with its result
+    Run(run::Options),
+    /// Start a cluster on this machine
+    Up(Box<up::Options>),
     /// Stop a cluster started with `up`
     Down(down::Options),
     /// Create or update what manifests say
@@ -50,6 +54,8 @@ pub(crate) enum Command {
     Events(events::Options),
     /// Delete objects
     Delete(delete::Options),
+    /// Say what the API would say about manifests, without a cluster
+    Validate(validate::Options),
     /// Print a completion script for a shell
     Completions(Completions),
     /// Print versions

@@ -15,11 +15,15 @@ mod get;
 mod golden;
 mod logs;
 mod manifest;
+mod node;
 mod output;
 mod refusal;
+mod run;
 mod table;
 mod tabs;
 mod targets;
+mod up;
+mod validate;
 mod version;
 mod waiting;
 
@@ -27,6 +31,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
+use lockstep_local::node::shim;
 
 use self::{
     args::{Cli, Command},
@@ -34,6 +39,10 @@ use self::{
 };
 
 fn main() -> ExitCode {
+    // A container's parent must not start a runtime: it forks, and threads do not survive that.
+    if shim::is_requested() {
+        return shim::main();
+    }
     let command = Cli::parse().command;
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -55,6 +64,8 @@ fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> Result<Exit> {
     match command {
+        Command::Run(options) => return run::run(&options).await,
+        Command::Up(options) => return up::run(&options).await,
         Command::Down(options) => down::run(&options).await?,
         Command::Apply(options) => apply::run(&options).await?,
         Command::Get(options) => get::run(&options).await?,
@@ -62,6 +73,7 @@ async fn dispatch(command: Command) -> Result<Exit> {
         Command::Logs(options) => logs::run(&options).await?,
         Command::Events(options) => events::run(&options).await?,
         Command::Delete(options) => delete::run(&options).await?,
+        Command::Validate(options) => validate::run(&options)?,
         Command::Version(options) => version::run(&options).await?,
         Command::Completions(options) => {
             let mut script = Vec::new();
