@@ -90,6 +90,14 @@ pub trait Strategy: Send + Sync {
         ErrorList::new()
     }
 
+    /// Says what is wrong with an update through a subresource that changes `part` of the object.
+    fn validate_part_update(&self, part: &str, object: &Json, old: &Json) -> ErrorList {
+        match part {
+            "status" => self.validate_status_update(object, old),
+            _ => ErrorList::new(),
+        }
+    }
+
     /// Says what a user should know about an accepted object: sent as Warning headers.
     fn warnings(&self, _object: &Json, _old: Option<&Json>) -> Vec<String> {
         Vec::new()

@@ -80,6 +80,13 @@ impl Strategy for NamespaceStrategy {
         vec![FieldError::invalid(&Path::new("status").child("Phase"), phase, why)]
     }
 
+    fn validate_part_update(&self, part: &str, object: &Json, old: &Json) -> ErrorList {
+        match part {
+            "finalize" => validate_finalize(object),
+            _ => self.validate_status_update(object, old),
+        }
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_label(name, is_prefix)
     }
@@ -117,14 +124,7 @@ impl Strategy for NamespaceStrategy {
     }
 }
 
-/// Prepares an update through `/finalize`, which may change `spec.finalizers` but not the status.
-pub fn prepare_finalize(object: &mut Json, old: &Json) {
-    label_with_name(object);
-    keep(object, old, "status");
-}
-
-/// Says what is wrong with an update through `/finalize`.
-pub fn validate_finalize(object: &Json) -> ErrorList {
+fn validate_finalize(object: &Json) -> ErrorList {
     let path = Path::new("spec").child("finalizers");
     finalizers(object)
         .enumerate()
