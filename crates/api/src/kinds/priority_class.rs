@@ -6,10 +6,10 @@ use serde_json::Value;
 use crate::{
     duration::age,
     field::{ErrorList, FieldError, Path},
-    json::{flag, integer, set_default, text},
+    json::{flag, integer, object_mut, set_default, text},
     kinds::immutable,
     names,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, Strategy, WriteContext},
     table::{self, AGE, NAME, column},
 };
 
@@ -40,6 +40,11 @@ pub struct PriorityClassStrategy;
 impl Strategy for PriorityClassStrategy {
     fn fill_defaults(&self, object: &mut Json) {
         set_default(object, "preemptionPolicy", "PreemptLowerPriority");
+    }
+
+    /// A class has a generation, but none of its changes counts as a new one.
+    fn prepare_create(&self, object: &mut Json, _context: &WriteContext) {
+        object_mut(object, "metadata").insert("generation".to_owned(), 1.into());
     }
 
     fn validate_create(&self, object: &Json) -> ErrorList {
@@ -86,10 +91,6 @@ impl Strategy for PriorityClassStrategy {
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)
-    }
-
-    fn has_generation(&self) -> bool {
-        true
     }
 
     fn columns(&self) -> &'static [Column] {
