@@ -38,6 +38,8 @@ pub struct Options {
     pub node_name: String,
     /// How much the API server serves at once.
     pub limits: Limits,
+    /// How far back watchers may go.
+    pub history: lockstep_store::Limits,
 }
 
 impl Default for Options {
@@ -49,6 +51,7 @@ impl Default for Options {
             name: "lockstep".to_owned(),
             node_name: host_name(),
             limits: Limits::default(),
+            history: lockstep_store::Limits::default(),
         }
     }
 }
@@ -116,7 +119,7 @@ impl Embedded {
         let cluster = Cluster::open(cluster::Options {
             registry: builtin::registry(),
             data_dir: options.data_dir.clone(),
-            limits: lockstep_store::Limits::default(),
+            limits: options.history,
         })?;
         let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
         let server = Server::new(Parts {
