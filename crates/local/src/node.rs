@@ -1,9 +1,11 @@
 //! The node: runs pods as processes of this machine.
 
 pub mod agent;
+pub mod devices;
 pub mod dirs;
 pub mod env;
 pub(crate) mod limits;
+pub mod logs;
 pub mod network;
 pub mod runtime;
 pub mod shim;

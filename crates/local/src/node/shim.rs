@@ -91,9 +91,10 @@ fn set_up(launch: &ShimLaunch, parent: &UnixStream) -> Result<Parts, Reply> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let signals = signals::block().map_err(|error| broken("handle signals", &error))?;
     let folder = Folder::open(&launch.dir).map_err(|error| broken("open its folder", &error))?;
+    // Readers of the log take the socket as a sign that more is to come, so it must be there first.
+    let listener = listen(launch).map_err(|error| broken("listen", &error))?;
     let log = LogWriter::open(&launch.log_dir, launch.id.attempt, launch.rotation)
         .map_err(|error| broken("open its log", &error))?;
-    let listener = listen(launch).map_err(|error| broken("listen", &error))?;
     folder.write(files::MESSAGE, b"", 0o666).map_err(|error| broken("write", &error))?;
 
     let mut warnings = Vec::new();
@@ -116,6 +117,7 @@ fn set_up(launch: &ShimLaunch, parent: &UnixStream) -> Result<Parts, Reply> {
             if let Some(cgroup) = &cgroup {
                 cgroup.remove();
             }
+            folder.remove(files::CONTROL);
             return Err(reply);
         }
     };

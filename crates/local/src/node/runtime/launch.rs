@@ -19,6 +19,22 @@ pub struct ContainerId {
     pub attempt: u32,
 }
 
+impl ContainerId {
+    /// How the status of a pod names it.
+    pub fn url(&self) -> String {
+        format!("proc://{self}")
+    }
+
+    /// The one that the status of a pod names.
+    pub fn from_url(url: &str) -> Option<Self> {
+        let mut parts = url.strip_prefix("proc://")?.split('/');
+        let (pod_uid, container, attempt) = (parts.next()?, parts.next()?, parts.next()?);
+        let attempt = attempt.parse().ok()?;
+        let id = Self { pod_uid: pod_uid.to_owned(), container: container.to_owned(), attempt };
+        parts.next().is_none().then_some(id)
+    }
+}
+
 impl fmt::Display for ContainerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.pod_uid, self.container, self.attempt)

@@ -61,6 +61,8 @@ pub(super) enum NamespaceNumber {
 
 /// Kills every process that belongs to the container and removes its cgroups.
 pub(super) fn sweep(dir: &Path, id: &ContainerId, number: NamespaceNumber) {
+    // Who follows the log waits for this to go.
+    let _ = fs::remove_file(dir.join(files::CONTROL));
     let Some(state) = recorded_state(dir) else { return };
     limits::destroy(&state.cgroup);
     let namespace = state.mount_namespace.filter(|_| number == NamespaceNumber::IsFresh);

@@ -1,0 +1,242 @@
+//! Reads log files, the ones set aside by rotation included.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::line::Line;
+use super::{LogOptions, LogStream};
+
+const CHUNK: usize = 64 << 10;
+
+/// What reading gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Data(Bytes),
+    /// There is no more right now.
+    CaughtUp,
+    /// Nothing more is wanted.
+    Complete,
+}
+
+/// A place in the log of one container instance.
+pub(super) struct Reader {
+    dir: PathBuf,
+    name: String,
+    options: LogOptions,
+    /// The file being read; `None` before the first.
+    file: Option<File>,
+    is_begun: bool,
+    /// Read but not yet passed on: at most one chunk and the beginning of a line.
+    pending: Vec<u8>,
+    is_line_start: bool,
+    left: Option<u64>,
+}
+
+impl Reader {
+    pub(super) fn new(dir: PathBuf, attempt: u32, options: LogOptions) -> Self {
+        let left = options.limit_bytes;
+        Self {
+            dir,
+            name: format!("{attempt}.log"),
+            options,
+            file: None,
+            is_begun: false,
+            pending: Vec::new(),
+            is_line_start: true,
+            left,
+        }
+    }
+
+    /// Reads on.
+    pub(super) fn next(&mut self) -> io::Result<Next> {
+        if !self.is_begun && !self.begin()? {
+            return Ok(Next::CaughtUp);
+        }
+        loop {
+            if self.left == Some(0) {
+                return Ok(Next::Complete);
+            }
+            let Some(file) = &mut self.file else { return Ok(Next::CaughtUp) };
+            let start = self.pending.len();
+            self.pending.resize(start + CHUNK, 0);
+            let count = file.read(&mut self.pending[start..])?;
+            self.pending.truncate(start + count);
+            if count == 0 {
+                if !self.go_to_newer()? {
+                    return Ok(Next::CaughtUp);
+                }
+                continue;
+            }
+            let output = self.take_lines();
+            if !output.is_empty() {
+                return Ok(Next::Data(output.into()));
+            }
+        }
+    }
+
+    /// Finds the place to start. Returns whether there is a log at all.
+    fn begin(&mut self) -> io::Result<bool> {
+        let mut files = self.files()?;
+        if files.is_empty() {
+            return Ok(false);
+        }
+        self.is_begun = true;
+        if let Some(since) = self.options.since {
+            // What was last written before that time cannot contain anything of it.
+            let since = SystemTime::from(since);
+            let is_old = |file: &File| file.metadata()?.modified().map(|time| time < since);
+            while files.len() > 1 && is_old(&files[0])? {
+                files.remove(0);
+            }
+        }
+        if let Some(lines) = self.options.tail_lines {
+            self.file = Some(tail(&mut files, lines)?);
+        } else {
+            self.file = Some(files.remove(0));
+        }
+        Ok(true)
+    }
+
+    /// The files of this instance, oldest first.
+    fn files(&self) -> io::Result<Vec<File>> {
+        let mut files = Vec::new();
+        let current = match File::open(self.dir.join(&self.name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            other => Some(other?),
+        };
+        for index in 1.. {
+            match File::open(self.dir.join(format!("{}.{index}", self.name))) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                other => files.insert(0, other?),
+            }
+        }
+        files.extend(current);
+        Ok(files)
+    }
+
+    /// Goes on to the file after the current one, if it has been set aside. Returns whether there is more
+    /// to read.
+    fn go_to_newer(&mut self) -> io::Result<bool> {
+        let Some(file) = &mut self.file else { return Ok(false) };
+        let number = file.metadata()?.ino();
+        let newer = newer(self.dir.clone(), &self.name, number)?;
+        let Some(newer) = newer else { return Ok(false) };
+        // Lines may have come between the last read and the file being set aside.
+        let at = file.stream_position()?;
+        if file.metadata()?.len() > at {
+            return Ok(true);
+        }
+        self.pending.clear();
+        self.file = Some(newer);
+        Ok(true)
+    }
+
+    /// Passes whole lines on in the form that was asked for.
+    fn take_lines(&mut self) -> Vec<u8> {
+        let Some(end) = self.pending.iter().rposition(|byte| *byte == b'\n') else {
+            return Vec::new();
+        };
+        let rest = self.pending.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.pending, rest);
+        let mut output = Vec::with_capacity(lines.len());
+        for line in lines.split(|byte| *byte == b'\n') {
+            if let Some(line) = Line::parse(line).filter(|line| self.is_wanted(line)) {
+                if self.options.timestamps && self.is_line_start {
+                    output.extend_from_slice(line.time_text);
+                    output.push(b' ');
+                }
+                output.extend_from_slice(line.text);
+                if !line.is_partial {
+                    output.push(b'\n');
+                }
+                self.is_line_start = !line.is_partial;
+            }
+        }
+        if let Some(left) = &mut self.left {
+            let kept = usize::try_from(*left).unwrap_or(usize::MAX).min(output.len());
+            output.truncate(kept);
+            *left -= kept as u64;
+        }
+        output
+    }
+
+    fn is_wanted(&self, line: &Line<'_>) -> bool {
+        let is_stream = |stream| stream == LogStream::All || stream == line.stream;
+        let is_late_enough = |since: Timestamp| line.time().is_none_or(|time| time >= since);
+        is_stream(self.options.stream) && self.options.since.is_none_or(is_late_enough)
+    }
+}
+
+/// The file that came after the one with this number.
+fn newer(dir: PathBuf, name: &str, number: u64) -> io::Result<Option<File>> {
+    let is_it = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.ino() == number);
+    let current = dir.join(name);
+    if is_it(&current) {
+        return Ok(None);
+    }
+    let aside = |index: u32| dir.join(format!("{name}.{index}"));
+    let mut next = current;
+    for index in 1.. {
+        let path = aside(index);
+        if is_it(&path) {
+            break;
+        }
+        if !path.exists() {
+            // It has been dropped: go on with the oldest there is.
+            break;
+        }
+        next = path;
+    }
+    match File::open(next) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// The file that has the last `lines` lines, at the first of them; files after it are found by reading on.
+fn tail(files: &mut Vec<File>, lines: u64) -> io::Result<File> {
+    let mut wanted = lines;
+    loop {
+        let mut file = files.pop().expect("there is at least one file");
+        let (found, position) = last_lines(&file, wanted)?;
+        if found >= wanted || files.is_empty() {
+            file.seek(SeekFrom::Start(position))?;
+            return Ok(file);
+        }
+        wanted -= found;
+    }
+}
+
+/// How many of the last `wanted` lines are in `file`, and where the first of them starts.
+fn last_lines(file: &File, wanted: u64) -> io::Result<(u64, u64)> {
+    let length = file.metadata()?.len();
+    if wanted == 0 {
+        return Ok((0, length));
+    }
+    let mut found = 0;
+    let mut end = length;
+    let mut chunk = vec![0; CHUNK];
+    while end > 0 {
+        let start = end.saturating_sub(CHUNK as u64);
+        let part = &mut chunk[..usize::try_from(end - start).unwrap_or(CHUNK)];
+        file.read_exact_at(part, start)?;
+        for (index, byte) in part.iter().enumerate().rev() {
+            let at = start + index as u64;
+            // A newline at the very end closes the last line rather than starting another.
+            if *byte == b'\n' && at + 1 < length {
+                found += 1;
+                if found == wanted {
+                    return Ok((found, at + 1));
+                }
+            }
+        }
+        end = start;
+    }
+    Ok((found + u64::from(length > 0), 0))
+}
