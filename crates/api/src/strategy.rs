@@ -184,6 +184,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Turns a stored object into this resource's version.
+    #[expect(clippy::wrong_self_convention, reason = "`self` is a kind, not what is converted")]
     fn from_stored(&self, object: Json) -> Json {
         object
     }

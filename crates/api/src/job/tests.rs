@@ -151,13 +151,6 @@ fn wrong_labels_and_selectors_are_refused() {
 
 #[test]
 fn numbers_and_modes_are_checked() {
-    let indexed = |spec: Value| {
-        let mut all = json!({"completionMode": "Indexed", "completions": 3});
-        for (field, value) in object(spec) {
-            all[field] = value;
-        }
-        all
-    };
     let cases = [
         (
             json!({"parallelism": -1, "backoffLimit": -2}),
@@ -189,14 +182,15 @@ fn numbers_and_modes_are_checked() {
             ],
         ),
         (
-            indexed(json!({"backoffLimitPerIndex": 1, "maxFailedIndexes": 4})),
+            json!({"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1,
+                "maxFailedIndexes": 4}),
             vec![
                 "spec.maxFailedIndexes: Invalid value: 4: must be less than or equal to completions",
             ],
         ),
         (
-            indexed(json!({"completions": 100_001, "parallelism": 10_001,
-                "backoffLimitPerIndex": 1})),
+            json!({"completionMode": "Indexed", "completions": 100_001, "parallelism": 10_001,
+                "backoffLimitPerIndex": 1}),
             vec![
                 "spec.maxFailedIndexes: Required value: must be specified when completions is \
                  above 100000",
@@ -211,6 +205,15 @@ fn numbers_and_modes_are_checked() {
                  \"Failed\", \"TerminatingOrFailed\"",
             ],
         ),
+    ];
+    for (spec, want) in cases {
+        assert_eq!(texts(&JobStrategy.validate_create(&created(spec.clone()))), want, "{spec}");
+    }
+}
+
+#[test]
+fn a_manager_is_a_domain_and_a_path() {
+    let cases = [
         (
             json!({"managedBy": "x"}),
             vec![

@@ -244,25 +244,28 @@ fn validate_domain(name: &str, path: &Path) -> ErrorList {
 }
 
 fn validate_hints(hints: &EndpointHints, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
     let zones: Vec<&str> = hints.for_zones.iter().flatten().map(|zone| &*zone.name).collect();
     let nodes: Vec<&str> = hints.for_nodes.iter().flatten().map(|node| &*node.name).collect();
-    let lists: [(&str, &[&str], fn(&str) -> Vec<String>); 2] =
-        [("forZones", &zones, names::label_value), ("forNodes", &nodes, names::dns1123_subdomain)];
-    for (list, hinted, check) in lists {
-        let path = path.child(list);
-        if hinted.len() > HINTS_MAX {
-            errors.push(FieldError::too_many(&path, hinted.len(), HINTS_MAX));
-            return errors;
+    let mut errors = validate_hinted(&zones, &path.child("forZones"), names::label_value);
+    if zones.len() <= HINTS_MAX {
+        let path = path.child("forNodes");
+        errors.extend(validate_hinted(&nodes, &path, names::dns1123_subdomain));
+    }
+    errors
+}
+
+fn validate_hinted(hinted: &[&str], path: &Path, faults: fn(&str) -> Vec<String>) -> ErrorList {
+    if hinted.len() > HINTS_MAX {
+        return vec![FieldError::too_many(path, hinted.len(), HINTS_MAX)];
+    }
+    let mut errors = ErrorList::new();
+    let mut seen = BTreeSet::new();
+    for (at, name) in hinted.iter().enumerate() {
+        let path = path.index(at).child("name");
+        if !seen.insert(name) {
+            errors.push(FieldError::duplicate(&path, name));
         }
-        let mut seen = BTreeSet::new();
-        for (at, name) in hinted.iter().enumerate() {
-            let path = path.index(at).child("name");
-            if !seen.insert(name) {
-                errors.push(FieldError::duplicate(&path, name));
-            }
-            errors.extend(each(&path, name, check(name)));
-        }
+        errors.extend(each(&path, name, faults(name)));
     }
     errors
 }

@@ -18,43 +18,55 @@ pub(super) fn requirements(selector: &str) -> Result<Vec<Requirement>, SelectorE
     let mut parser = Parser { tokens: tokens(selector), position: 0 };
     let mut found = Vec::new();
     loop {
-        match parser.peek() {
-            Token::End => return Ok(found),
-            Token::Word(_) | Token::Symbol("!") => {}
-            other => {
-                return fail(other, ", expected: !, identifier, or 'end of string'");
-            }
+        let first = parser.peek();
+        if first == END {
+            return Ok(found);
+        }
+        if !first.starts_requirement() {
+            return first.unexpected(", expected: !, identifier, or 'end of string'");
         }
         let requirement = parser
             .requirement()
             .map_err(|error| SelectorError(format!("unable to parse requirement: {}", error.0)))?;
         found.push(requirement);
-        match parser.next() {
-            Token::End => return Ok(found),
-            Token::Symbol(",") => {
-                let next = parser.peek();
-                if !matches!(next, Token::Word(_) | Token::Symbol("!")) {
-                    return fail(next, ", expected: identifier after ','");
-                }
-            }
-            other => return fail(other, ", expected: ',' or 'end of string'"),
+        let separator = parser.next();
+        if separator == END {
+            return Ok(found);
+        }
+        if !separator.is(",") {
+            return separator.unexpected(", expected: ',' or 'end of string'");
+        }
+        let following = parser.peek();
+        if !following.starts_requirement() {
+            return following.unexpected(", expected: identifier after ','");
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token<'a> {
-    Word(&'a str),
-    Symbol(&'a str),
-    End,
+struct Token<'a> {
+    literal: &'a str,
+    is_word: bool,
 }
 
-impl<'a> Token<'a> {
-    fn literal(self) -> &'a str {
-        match self {
-            Self::Word(literal) | Self::Symbol(literal) => literal,
-            Self::End => "",
-        }
+const END: Token<'_> = Token { literal: "", is_word: false };
+
+impl Token<'_> {
+    fn is(self, symbol: &str) -> bool {
+        !self.is_word && self.literal == symbol
+    }
+
+    fn starts_requirement(self) -> bool {
+        self.is_word || self.is("!")
+    }
+
+    /// Whether a value that was left out may precede this token.
+    fn ends_requirement(self) -> bool {
+        self == END || self.is(",")
+    }
+
+    fn unexpected<T>(self, expected: &str) -> Result<T, SelectorError> {
+        Err(SelectorError(format!("found '{}'{expected}", self.literal)))
     }
 }
 
@@ -65,7 +77,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn peek(&self) -> Token<'a> {
-        self.tokens.get(self.position).copied().unwrap_or(Token::End)
+        self.tokens.get(self.position).copied().unwrap_or(END)
     }
 
     fn next(&mut self) -> Token<'a> {
@@ -75,14 +87,15 @@ impl<'a> Parser<'a> {
     }
 
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
-        let is_negated = self.peek() == Token::Symbol("!");
+        let is_negated = self.peek().is("!");
         if is_negated {
             self.next();
         }
-        let key = match self.next() {
-            Token::Word(key) => key,
-            other => return fail(other, ", expected: identifier"),
-        };
+        let key = self.next();
+        if !key.is_word {
+            return key.unexpected(", expected: identifier");
+        }
+        let key = key.literal;
         let errors = names::qualified_name(key);
         if !errors.is_empty() {
             // The path of the key is absent here, and upstream prints that.
@@ -92,82 +105,74 @@ impl<'a> Parser<'a> {
         if is_negated {
             return Requirement::new(key, Operator::DoesNotExist, Vec::new());
         }
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+        if self.peek().ends_requirement() {
             return Requirement::new(key, Operator::Exists, Vec::new());
         }
         let operator = self.operator()?;
-        let values = match operator {
-            Operator::In | Operator::NotIn => self.values()?,
-            _ => BTreeSet::from([self.exact_value()?]),
+        let values = if matches!(operator, Operator::In | Operator::NotIn) {
+            self.values()?
+        } else {
+            BTreeSet::from([self.exact_value()?])
         };
         Requirement::new(key, operator, values.into_iter().map(str::to_owned).collect())
     }
 
     fn operator(&mut self) -> Result<Operator, SelectorError> {
-        match self.next() {
-            Token::Word("in") => Ok(Operator::In),
-            Token::Word("notin") => Ok(Operator::NotIn),
-            Token::Symbol("=") => Ok(Operator::Equals),
-            Token::Symbol("==") => Ok(Operator::DoubleEquals),
-            Token::Symbol("!=") => Ok(Operator::NotEquals),
-            Token::Symbol(">") => Ok(Operator::GreaterThan),
-            Token::Symbol("<") => Ok(Operator::LessThan),
-            other => fail(other, ", expected: in, notin, =, ==, !=, gt, lt"),
+        let token = self.next();
+        match (token.is_word, token.literal) {
+            (true, "in") => Ok(Operator::In),
+            (true, "notin") => Ok(Operator::NotIn),
+            (false, "=") => Ok(Operator::Equals),
+            (false, "==") => Ok(Operator::DoubleEquals),
+            (false, "!=") => Ok(Operator::NotEquals),
+            (false, ">") => Ok(Operator::GreaterThan),
+            (false, "<") => Ok(Operator::LessThan),
+            _ => token.unexpected(", expected: in, notin, =, ==, !=, gt, lt"),
         }
     }
 
     fn exact_value(&mut self) -> Result<&'a str, SelectorError> {
-        if matches!(self.peek(), Token::End | Token::Symbol(",")) {
+        if self.peek().ends_requirement() {
             return Ok("");
         }
-        match self.next() {
-            Token::Word(value) => Ok(value),
-            other => fail(other, ", expected: identifier"),
-        }
+        let value = self.next();
+        if value.is_word { Ok(value.literal) } else { value.unexpected(", expected: identifier") }
     }
 
     /// A list in parentheses, whose elements may be empty: `()` and `(,)` hold the empty string.
     fn values(&mut self) -> Result<BTreeSet<&'a str>, SelectorError> {
         let open = self.next();
-        if open != Token::Symbol("(") {
-            return fail(open, " expected: '('");
+        if !open.is("(") {
+            return open.unexpected(" expected: '('");
         }
-        match self.peek() {
-            Token::Symbol(")") => {
-                self.next();
-                return Ok(BTreeSet::from([""]));
-            }
-            Token::Word(_) | Token::Symbol(",") => {}
-            other => return fail(other, ", expected: ',', ')' or identifier"),
+        let first = self.peek();
+        if first.is(")") {
+            self.next();
+            return Ok(BTreeSet::from([""]));
+        }
+        if !first.is_word && !first.is(",") {
+            return first.unexpected(", expected: ',', ')' or identifier");
         }
         let mut values = BTreeSet::new();
         loop {
-            match self.next() {
-                Token::Word(value) => {
-                    values.insert(value);
-                    match self.peek() {
-                        Token::Symbol("," | ")") => {}
-                        other => return fail(other, ", expected: ',' or ')'"),
-                    }
+            let (token, next) = (self.next(), self.peek());
+            let is_followed = next.is(",") || next.is(")");
+            if token.is_word {
+                values.insert(token.literal);
+                if !is_followed {
+                    return next.unexpected(", expected: ',' or ')'");
                 }
-                Token::Symbol(",") => {
-                    let is_first = values.is_empty();
-                    if is_first || matches!(self.peek(), Token::Symbol("," | ")")) {
-                        values.insert("");
-                    }
-                }
-                other => return fail(other, ", expected: ',', or identifier"),
+            } else if !token.is(",") {
+                return token.unexpected(", expected: ',', or identifier");
+            } else if values.is_empty() || is_followed {
+                values.insert("");
             }
-            if self.peek() == Token::Symbol(")") {
+            if next.is(")") {
                 self.next();
                 return Ok(values);
             }
         }
     }
-}
-
-fn fail<T>(found: Token<'_>, expected: &str) -> Result<T, SelectorError> {
-    Err(SelectorError(format!("found '{}'{expected}", found.literal())))
 }
 
 fn tokens(selector: &str) -> Vec<Token<'_>> {
@@ -179,17 +184,17 @@ fn tokens(selector: &str) -> Vec<Token<'_>> {
         let Some(first) = rest.chars().next().filter(|&c| c != '\0') else {
             return tokens;
         };
-        if is_symbol(first) {
-            let length = if rest.starts_with("==") || rest.starts_with("!=") { 2 } else { 1 };
-            let (symbol, after) = rest.split_at(length);
-            tokens.push(Token::Symbol(symbol));
-            rest = after;
+        let is_word = !is_symbol(first);
+        let end = if is_word {
+            rest.find(|c| is_symbol(c) || " \t\r\n\0".contains(c)).unwrap_or(rest.len())
+        } else if rest.starts_with("==") || rest.starts_with("!=") {
+            2
         } else {
-            let end = rest.find(|c| is_symbol(c) || " \t\r\n\0".contains(c)).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end);
-            tokens.push(Token::Word(word));
-            rest = after.strip_prefix('\0').unwrap_or(after);
-        }
+            1
+        };
+        let (literal, after) = rest.split_at(end);
+        tokens.push(Token { literal, is_word });
+        rest = if is_word { after.strip_prefix('\0').unwrap_or(after) } else { after };
     }
 }
 

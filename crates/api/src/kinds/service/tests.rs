@@ -155,6 +155,17 @@ fn bad_services_are_refused_with_the_usual_words() {
                 "spec.externalName: Required value",
             ],
         ),
+    ];
+    for (spec, want) in cases {
+        let service = created(spec.clone());
+        assert_eq!(texts(&ServiceStrategy.validate_create(&service)), want, "{spec}");
+    }
+}
+
+#[test]
+fn addresses_and_policies_fit_together() {
+    let port = json!([{"port": 80}]);
+    let cases = [
         (
             json!({"ports": port, "clusterIP": "x"}),
             vec![
