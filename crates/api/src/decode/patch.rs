@@ -6,8 +6,11 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::{
-    Decoded, FieldValidation, Gvk, check_kind, findings::Findings, free::Free, given_kind,
-    strict_error, syntax, walk::Seed,
+    Decoded, FieldValidation, Gvk, check_kind,
+    findings::{Findings, Wording},
+    free::Free,
+    given_kind, strict_error, syntax,
+    walk::Seed,
 };
 use crate::{
     field::{FieldError, Path},
@@ -75,11 +78,19 @@ pub fn prune_and_check(
         PatchKind::Json => value.to_string(),
         PatchKind::Strategic(patch) => printed(patch),
     };
-    let mut findings = Findings { strict, ..Findings::default() };
+    let wording = match made_by {
+        PatchKind::Json => Wording::Decoded,
+        PatchKind::Strategic(_) => Wording::Converted,
+    };
+    let own = strict.len();
+    let mut findings = Findings { strict, wording, ..Findings::default() };
     let parsed = match expected.schema() {
         Some(node) => Seed { findings: &mut findings, node }.deserialize(value),
         None => Free { findings: &mut findings }.deserialize(value),
     };
+    if wording == Wording::Converted {
+        findings.strict[own..].sort_unstable();
+    }
     if let Some(message) = findings.fatal.or(findings.mistyped) {
         return Err(invalid(&shown(value), &message));
     }

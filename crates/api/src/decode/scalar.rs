@@ -12,7 +12,6 @@ use jiff::{
     civil::{Date, DateTime, Time},
     tz::Offset,
 };
-use serde_json::Number;
 
 /// What Go says of a quantity it cannot read.
 pub(super) const QUANTITY_FORMAT: &str = "quantities must match the regular expression \
@@ -32,12 +31,6 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireCanonical)
         .with_decode_allow_trailing_bits(true),
 );
-
-/// `-0` is an integer to Go.
-pub(super) fn negative_zero(number: &Number) -> Option<i64> {
-    (number.as_f64() == Some(0.0) && number.is_f64() && number.as_f64()?.is_sign_negative())
-        .then_some(0)
-}
 
 /// Canonical form of a quantity.
 pub(super) fn quantity(text: &str) -> Result<String, String> {

@@ -326,6 +326,27 @@ fn patched_objects_are_refused_as_patches() {
     assert!(status.unwrap_err().message.starts_with(
         " \"\" is invalid: patch: Invalid value: \"map[spec:map[priority:high x:[1 <nil>]]]\": "
     ));
+    let cases = [
+        (json!({"spec": {"priority": "high"}}), "unrecognized type: int32"),
+        (json!({"spec": {"priority": 1.5}}), "cannot convert float64 to int32"),
+        (json!({"spec": {"restartPolicy": 1}}), "cannot convert int64 to v1.RestartPolicy"),
+        (json!({"spec": {"restartPolicy": true}}), "unrecognized type: string"),
+        (json!({"spec": {"containers": {}}}), "cannot restore slice from map"),
+        (json!({"spec": {"containers": [1]}}), "cannot restore struct from: int64"),
+        (json!({"metadata": {"labels": "a"}}), "cannot restore map from string"),
+        (
+            json!({"metadata": {"creationTimestamp": 1}}),
+            "json: cannot unmarshal number into Go value of type string",
+        ),
+    ];
+    for (patch, why) in cases {
+        let made_by = PatchKind::Strategic(&patch);
+        let refused = check(patch.clone(), made_by, FieldValidation::Warn).unwrap_err();
+        assert!(refused.message.ends_with(&format!("\": {why}")), "{}", refused.message);
+    }
+    let whole = json!({"spec": {"priority": 2.0}});
+    let fine = check(whole.clone(), PatchKind::Strategic(&whole), FieldValidation::Warn).unwrap();
+    assert_eq!(Value::Object(fine.object), json!({"spec": {"priority": 2}}));
     let unknown = json!({"kind": "Pod", "apiVersion": "v1", "spec": {"foo": 1, "priority": 1}});
     let fine = check(unknown.clone(), PatchKind::Json, FieldValidation::Warn).unwrap();
     assert_eq!(Value::Object(fine.object), json!({"spec": {"priority": 1}}));

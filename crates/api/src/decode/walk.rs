@@ -12,7 +12,7 @@ use serde::de::{
 use serde_json::{Map, Number, Value};
 
 use super::{
-    findings::{Findings, Step},
+    findings::{Findings, Found, Step},
     scalar,
 };
 use crate::schema::{Field, Omit, SchemaNode, Shape};
@@ -36,29 +36,16 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
 
 impl Seed<'_> {
     /// Notes a value of the wrong type; decoding goes on, as the first one is reported at the end.
-    fn mistyped<E: Error>(self, found: &str) -> Result<Value, E> {
-        let wanted = match self.node.shape() {
-            // These read their value themselves, and Go stops when they cannot.
-            Shape::Quantity => return self.fatal(scalar::QUANTITY_FORMAT.to_owned()),
-            Shape::Time | Shape::MicroTime | Shape::Duration => Err("string"),
-            Shape::IntOrString => Err("int32"),
-            Shape::Struct
-            | Shape::Map
-            | Shape::List
-            | Shape::String
-            | Shape::Bool
-            | Shape::Int32
-            | Shape::Int64
-            | Shape::Bytes
-            | Shape::Any => Ok(self.node.go()),
-        };
-        let message = match wanted {
-            Ok(wanted) => self.findings.type_error(found, wanted),
-            Err(inner) => {
-                let message = self.findings.type_error(found, inner);
-                return self.fatal(message);
-            }
-        };
+    fn mistyped<E: Error>(self, found: &Found) -> Result<Value, E> {
+        let message = self.findings.type_error(found, self.node);
+        // These read their value themselves, and Go stops when they cannot.
+        let reads_itself = matches!(
+            self.node.shape(),
+            Shape::Quantity | Shape::Time | Shape::MicroTime | Shape::Duration | Shape::IntOrString
+        );
+        if reads_itself {
+            return self.fatal(message);
+        }
         self.findings.mistyped.get_or_insert(message);
         Ok(Value::Null)
     }
@@ -69,17 +56,14 @@ impl Seed<'_> {
     }
 
     fn number<E: Error>(self, number: Number) -> Result<Value, E> {
-        let integer = number.as_i64().or_else(|| scalar::negative_zero(&number));
+        let integer = number.as_i64().or_else(|| self.findings.whole(&number));
         match (self.node.shape(), integer) {
             (Shape::Int64, Some(n)) => Ok(Value::from(n)),
             (Shape::Int32 | Shape::IntOrString, Some(n)) if i32::try_from(n).is_ok() => {
                 Ok(Value::from(n))
             }
-            (Shape::Int32 | Shape::Int64 | Shape::IntOrString, _) => {
-                self.mistyped(&format!("number {number}"))
-            }
             (Shape::Quantity, _) => self.text(number.to_string()),
-            _ => self.mistyped("number"),
+            _ => self.mistyped(&Found::Number(number)),
         }
     }
 
@@ -90,6 +74,7 @@ impl Seed<'_> {
                 Ok(text) => Ok(text),
                 // As with a wrong type, Go goes on and reports it at the end.
                 Err(message) => {
+                    let message = self.findings.inner_error(message);
                     self.findings.mistyped.get_or_insert(message);
                     return Ok(Value::Null);
                 }
@@ -104,7 +89,7 @@ impl Seed<'_> {
             | Shape::Bool
             | Shape::Int32
             | Shape::Int64
-            | Shape::Any => return self.mistyped("string"),
+            | Shape::Any => return self.mistyped(&Found::String),
         };
         match checked {
             Ok(text) => Ok(Value::String(text)),
@@ -140,21 +125,21 @@ impl Seed<'_> {
     fn read_bytes<'de, A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut bytes = Vec::new();
         while let Some(value) = seq.next_element::<Value>()? {
-            let found = match &value {
+            let found = match value {
                 Value::Null => Ok(0),
-                Value::Number(n) => n
-                    .as_u64()
-                    .and_then(|n| u8::try_from(n).ok())
-                    .ok_or_else(|| format!("number {n}")),
-                Value::Bool(_) => Err("bool".to_owned()),
-                Value::String(_) => Err("string".to_owned()),
-                Value::Array(_) => Err("array".to_owned()),
-                Value::Object(_) => Err("object".to_owned()),
+                Value::Number(n) => match n.as_u64().and_then(|n| u8::try_from(n).ok()) {
+                    Some(byte) => Ok(byte),
+                    None => Err(Found::Number(n)),
+                },
+                Value::Bool(_) => Err(Found::Bool),
+                Value::String(_) => Err(Found::String),
+                Value::Array(_) => Err(Found::Array),
+                Value::Object(_) => Err(Found::Object),
             };
             match found {
                 Ok(byte) => bytes.push(byte),
                 Err(found) => {
-                    let message = self.findings.type_error(&found, "uint8");
+                    let message = self.findings.unmarshal_error(&found.with_number(), "uint8");
                     self.findings.mistyped.get_or_insert(message);
                 }
             }
@@ -199,7 +184,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         if self.node.shape() == Shape::Bool {
             Ok(Value::Bool(value))
         } else {
-            self.mistyped("bool")
+            self.mistyped(&Found::Bool)
         }
     }
 
@@ -214,7 +199,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         match Number::from_f64(value) {
             Some(number) => self.number(number),
-            None => self.mistyped("number"),
+            None => self.mistyped(&Found::Number(0.into())),
         }
     }
 
@@ -232,7 +217,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         }
         if self.node.shape() != Shape::List {
             while seq.next_element::<IgnoredAny>()?.is_some() {}
-            return self.mistyped("array");
+            return self.mistyped(&Found::Array);
         }
         let Self { findings, node } = self;
         let node = node.elem();
@@ -257,7 +242,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
             return self.read_map(map);
         }
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        self.mistyped("object")
+        self.mistyped(&Found::Object)
     }
 }
 
