@@ -202,6 +202,23 @@ pub fn validate_finalizer_name(name: &str, path: &Path) -> ErrorList {
     invalid(path, name, names::qualified_name(name))
 }
 
+/// Says which finalizers are neither the system's own nor qualified by a domain. Built-in kinds refuse
+/// them; custom ones never did.
+pub fn validate_qualified_finalizers(object: &Json) -> ErrorList {
+    let path = Path::new("metadata").child("finalizers");
+    let names = json::list(object, &["metadata", "finalizers"]).iter().enumerate();
+    let names = names.filter_map(|(at, name)| Some((at, name.as_str()?)));
+    let is_odd = |name: &str| {
+        !name.contains('/')
+            && ![FINALIZER_FOREGROUND, FINALIZER_ORPHAN, "kubernetes"].contains(&name)
+    };
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    names
+        .filter(|(_, name)| is_odd(name))
+        .map(|(at, name)| FieldError::invalid(&path.index(at), name, why))
+        .collect()
+}
+
 /// One `Invalid value` for each fault of `value`.
 pub(crate) fn invalid(path: &Path, value: &str, faults: names::Faults) -> ErrorList {
     faults.iter().map(|fault| FieldError::invalid(path, value, fault)).collect()

@@ -8,7 +8,7 @@ use super::super::{object_mut, objects_mut};
 use crate::{json, quantity::Quantity, strategy::Json};
 
 /// What is asked for, by resource name.
-type Amounts = BTreeMap<String, Quantity>;
+pub(in crate::pod) type Amounts = BTreeMap<String, Quantity>;
 
 /// A container that limits a resource without requesting it requests what it is limited to. Pods
 /// get this, templates do not.
@@ -94,7 +94,7 @@ fn insert(spec: &mut Json, field: &str, amounts: impl IntoIterator<Item = (Strin
 
 /// What all containers need at once: the sum of those that run together, or more if an init
 /// container needs more.
-fn of_containers(spec: &Json, field: &str) -> Amounts {
+pub(in crate::pod) fn of_containers(spec: &Json, field: &str) -> Amounts {
     let mut total = Amounts::new();
     for container in json::list(spec, &["containers"]) {
         add(&mut total, &amounts(container, field));
