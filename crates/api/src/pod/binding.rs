@@ -17,14 +17,14 @@ use crate::{
 /// # Errors
 /// 422 when the binding names no node, 409 when the pod has one, is being deleted or is held back by
 /// scheduling gates. A precondition in the binding's metadata is the caller's to check.
-pub fn bind(pod: &mut Json, binding: &Json, now: Timestamp) -> Result<(), Box<Status>> {
+pub fn bind(pod: &mut Json, binding: &Json, now: Timestamp) -> Result<(), Status> {
     let name = json::text(pod, &["metadata", "name"]).to_owned();
     let errors = validate_binding(binding);
     if !errors.is_empty() {
-        return Err(Box::new(Status::invalid_kind("Binding", &name, &errors)));
+        return Err(Status::invalid_kind("Binding", &name, &errors));
     }
     if let Some(why) = refusal(pod, &name) {
-        return Err(Box::new(Status::conflict_on("pods/binding", &name, &why)));
+        return Err(Status::conflict_on("pods/binding", &name, &why));
     }
     let node = json::text(binding, &["target", "name"]);
     json::object_mut(pod, "spec").insert("nodeName".to_owned(), json!(node));
