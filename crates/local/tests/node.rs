@@ -2,5 +2,9 @@
 
 mod node {
     pub(crate) mod containers;
+    pub(crate) mod limits;
     pub(crate) mod support;
+    pub(crate) mod survival;
+    pub(crate) mod users;
+    pub(crate) mod view;
 }

@@ -1,0 +1,120 @@
+//! Nothing of a container is lost or forgotten when `lockstep` or a shim dies.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use lockstep_local::node::runtime::RecoveredState;
+
+use super::support::{Node, eventually, options, script};
+
+const DATA: &str = "LOCKSTEP_TEST_DATA";
+const DIE: &str = "LOCKSTEP_TEST_DIE";
+/// Started twice removed from the main process, so that only its shim can find it.
+const STRAY: &str = "(setsid sh -c 'echo $$; exec sleep 985' &) ; sleep 0.1; ";
+
+/// Another process of this test, which runs [`a_process_that_will_be_killed`].
+fn other_process(data: &Path, die_with_parent: bool) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "node::survival::a_process_that_will_be_killed"])
+        .args(["--ignored", "--nocapture"])
+        .env(DATA, data)
+        .env(DIE, if die_with_parent { "1" } else { "0" })
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("containers run")));
+    child
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by other tests, in a process of its own"]
+async fn a_process_that_will_be_killed() {
+    let Some(data) = std::env::var_os(DATA).map(PathBuf::from) else { return };
+    let mut options = options();
+    options.die_with_parent = std::env::var(DIE).as_deref() == Ok("1");
+    let node = Node::at(data, options);
+    let long = script("long", &format!("{STRAY} sleep 984; exit 5"));
+    node.runtime.start(long).await.unwrap();
+    node.runtime.start(script("short", "sleep 0.5; echo late; exit 6")).await.unwrap();
+    eventually("the stray", || node.log(&script("long", "").id).trim().parse::<u32>().is_ok())
+        .await;
+    println!("containers run");
+    std::future::pending::<()>().await;
+}
+
+fn is_alive(pid: &str) -> bool {
+    // A zombie is no longer alive, it only has not been buried yet.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_are_taken_over_after_a_crash() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut other = other_process(&data, false);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    let mut node = Node::at(data, options());
+    let found = node.runtime.recover();
+    let [long, short] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((long.id.pod_uid.as_str(), short.id.pod_uid.as_str()), ("long", "short"));
+    let RecoveredState::Exited(exited) = &short.state else { panic!("{short:?}") };
+    assert_eq!(exited.code, 6);
+    assert_eq!(node.log(&short.id), "late");
+    let RecoveredState::Running(started) = &long.state else { panic!("{long:?}") };
+    assert!(is_alive(&started.pid.to_string()));
+    assert_eq!(node.runtime.recover().len(), 1, "what was taken over is not found again");
+    let outcome = node
+        .runtime
+        .exec(&long.id, &["true".to_owned()], std::time::Duration::from_secs(5))
+        .await
+        .unwrap();
+    assert_eq!(outcome.code, 0);
+    let stray = node.log(&long.id).trim().to_owned();
+    assert!(is_alive(&stray));
+    node.runtime.terminate(&long.id, 15);
+    assert_eq!(node.exited().await.code, 143);
+    assert!(!is_alive(&stray));
+    node.runtime.forget_pod("long");
+    assert_eq!(node.runtime.recover().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_can_be_made_to_die_with_the_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut other = other_process(&data, true);
+    let node = Node::at(data, options());
+    let stray = node.log(&script("long", "").id).trim().to_owned();
+    assert!(is_alive(&stray));
+    other.kill().unwrap();
+    other.wait().unwrap();
+    eventually("the death of all", || !is_alive(&stray)).await;
+    let exit_of = |name: &str| node.dirs.container(&script(name, "").id).join("exit.json");
+    eventually("the records", || exit_of("long").exists() && exit_of("short").exists()).await;
+    let found = node.runtime.recover();
+    assert!(found.iter().all(|one| matches!(one.state, RecoveredState::Exited(_))), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_shim_takes_its_container_with_it() {
+    let mut node = Node::new();
+    let launch = script("orphan", &format!("{STRAY} sleep 983"));
+    let id = launch.id.clone();
+    let started = node.runtime.start(launch).await.unwrap();
+    eventually("the stray", || node.log(&id).trim().parse::<u32>().is_ok()).await;
+    let stray = node.log(&id).trim().to_owned();
+    let stat = fs::read_to_string(format!("/proc/{}/stat", started.pid)).unwrap();
+    let shim = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().to_owned();
+    assert!(Command::new("kill").args(["-9", &shim]).status().unwrap().success());
+    let exited = node.exited().await;
+    assert_eq!((exited.code, exited.signal), (137, Some(9)));
+    assert!(exited.message.contains("was killed"), "{exited:?}");
+    eventually("the end of the rest", || !is_alive(&stray)).await;
+    assert!(!is_alive(&started.pid.to_string()));
+}
