@@ -13,7 +13,7 @@ use crate::{
     json::{at, flag, list, text},
     labels::{NODE_ROLE, NODE_ROLE_PREFIX},
     names,
-    strategy::{Column, Json, Strategy, WriteContext},
+    strategy::{Column, Json, Strategy, WriteContext, keep},
     table::{self, AGE, NAME, NONE, column, or_none, wide},
 };
 
@@ -36,6 +36,9 @@ pub struct NodeStrategy;
 
 impl Strategy for NodeStrategy {
     fn fill_defaults(&self, object: &mut Json) {
+        if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+            match_pod_ranges(spec);
+        }
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
             && at(status, &["allocatable"]).is_none_or(Value::is_null)
             && let Some(capacity) = status.get("capacity").cloned()
@@ -45,7 +48,18 @@ impl Strategy for NodeStrategy {
     }
 
     /// Unlike other kinds, a node brings its status when it is created.
-    fn prepare_create(&self, _object: &mut Json, _context: &WriteContext) {}
+    fn prepare_create(&self, object: &mut Json, _context: &WriteContext) {
+        drop_dynamic_config(object, &Json::new());
+    }
+
+    fn prepare_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
+        keep(object, old, "status");
+        drop_dynamic_config(object, old);
+    }
+
+    fn prepare_status_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
+        drop_dynamic_config(object, old);
+    }
 
     fn validate_create(&self, object: &Json) -> ErrorList {
         validation::validate(object)
@@ -59,6 +73,19 @@ impl Strategy for NodeStrategy {
 
     fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
         validation::validate_update(object, old)
+    }
+
+    fn warnings(&self, object: &Json, _old: Option<&Json>) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if at(object, &["spec", "configSource"]).is_some_and(Value::is_object) {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !text(object, &["spec", "externalID"]).is_empty() {
+            warnings.push(
+                "spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned(),
+            );
+        }
+        warnings
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
@@ -105,6 +132,29 @@ impl Strategy for NodeStrategy {
             kernel.into(),
             or_unknown(info("containerRuntimeVersion")).into(),
         ]
+    }
+}
+
+/// `podCIDR` is the first of `podCIDRs`; where they differ the older field wins.
+fn match_pod_ranges(spec: &mut Json) {
+    let single = text(spec, &["podCIDR"]).to_owned();
+    let first = list(spec, &["podCIDRs"]).first().and_then(Value::as_str).unwrap_or_default();
+    if single.is_empty() && !first.is_empty() {
+        let first = first.to_owned();
+        spec.insert("podCIDR".to_owned(), first.into());
+    } else if single != first {
+        spec.insert("podCIDRs".to_owned(), vec![single].into());
+    }
+}
+
+/// Configuration of nodes through the API is gone; only what is there already is kept.
+fn drop_dynamic_config(object: &mut Json, old: &Json) {
+    for (part, field) in [("spec", "configSource"), ("status", "config")] {
+        if at(old, &[part, field]).is_none_or(Value::is_null)
+            && let Some(part) = object.get_mut(part).and_then(Value::as_object_mut)
+        {
+            part.remove(field);
+        }
     }
 }
 
@@ -160,6 +210,25 @@ mod tests {
         let mut node = json!({"status": {"capacity": {"cpu": "4"}}});
         NodeStrategy.fill_defaults(node.as_object_mut().unwrap());
         assert_eq!(node["status"]["allocatable"], json!({"cpu": "4"}));
+    }
+
+    #[test]
+    fn the_first_pod_range_is_the_single_one() {
+        let cases = [
+            (json!({"podCIDR": "10.0.0.0/24"}), "10.0.0.0/24", json!(["10.0.0.0/24"])),
+            (json!({"podCIDRs": ["10.0.0.0/24"]}), "10.0.0.0/24", json!(["10.0.0.0/24"])),
+            (
+                json!({"podCIDR": "10.0.1.0/24", "podCIDRs": ["10.0.0.0/24", "fd00::/64"]}),
+                "10.0.1.0/24",
+                json!(["10.0.1.0/24"]),
+            ),
+        ];
+        for (spec, single, all) in cases {
+            let mut node = json!({"spec": spec}).as_object().unwrap().clone();
+            NodeStrategy.fill_defaults(&mut node);
+            assert_eq!(node["spec"]["podCIDR"], single);
+            assert_eq!(node["spec"]["podCIDRs"], all);
+        }
     }
 
     #[test]

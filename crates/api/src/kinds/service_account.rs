@@ -42,6 +42,10 @@ impl Strategy for ServiceAccountStrategy {
         names::name_is_dns_subdomain(name, is_prefix)
     }
 
+    fn delete_returns_object(&self) -> bool {
+        true
+    }
+
     fn columns(&self) -> &'static [Column] {
         NAME_AND_AGE
     }
