@@ -172,6 +172,10 @@ impl<B: Backend> Agent<B> {
 
     fn put(&mut self, pod: Pod, now: Timestamp) {
         let Some(uid) = pod.uid() else { return };
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        if !node.is_some_and(|node| self.backend.owns(node)) {
+            return;
+        }
         match self.pods.get_mut(&uid) {
             Some(entry) => {
                 // Our own writes come back through the watch, at times after newer ones.
@@ -180,7 +184,8 @@ impl<B: Backend> Agent<B> {
                 }
             }
             None => {
-                let known = self.found.remove(&uid).unwrap_or_default();
+                let mut known = self.found.remove(&uid).unwrap_or_default();
+                known.extend(self.backend.recover_pod(&pod));
                 let memory = Memory::recover(&pod, &known);
                 self.pods.insert(uid.clone(), Entry { pod: Arc::new(pod), memory, failures: 0 });
             }

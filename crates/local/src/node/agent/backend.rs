@@ -10,6 +10,11 @@ use lockstep_control::plan::pod::{Exit, HookKind, Known, ProbeKind, ProbeOutcome
 
 /// Runs containers. All methods may be called again for the same thing.
 pub trait Backend: Send + Sync + 'static {
+    /// Whether pods of this node are its business; others are left alone.
+    fn owns(&self, _node: &str) -> bool {
+        true
+    }
+
     /// The address of a node.
     fn host_ip(&self, node: &str) -> String;
 
@@ -55,6 +60,11 @@ pub trait Backend: Send + Sync + 'static {
 
     /// What is still there from earlier times: pod uid and what is known of a container.
     fn recover(&self) -> Vec<(String, Known)>;
+
+    /// What is still there of one pod, beside [`Backend::recover`].
+    fn recover_pod(&self, _pod: &Pod) -> Vec<Known> {
+        Vec::new()
+    }
 
     /// Whether events are worth their cost here.
     fn tells_events(&self) -> bool {

@@ -1,0 +1,342 @@
+//! Nodes that only pretend: their pods run at once, and end when an annotation says so.
+//!
+//! A pod on a fake node is Running as soon as it is seen. The annotation
+//! [`RUN_SECONDS`] makes its main containers end after that many seconds, with the exit code of
+//! [`EXIT_CODE`] (0 if absent). Without it they run until they are deleted. Probes always succeed.
+//! One loop serves all fake nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::{Client, ResourceExt};
+use lockstep_control::plan::pod::{
+    Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, Role, StartFailure, containers,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
+use super::status::{NodeDescription, register};
+
+/// How long the main containers of a pod run, in seconds; fractions are allowed.
+pub const RUN_SECONDS: &str = "lockstep.dev/fake-run-seconds";
+
+/// With which code the main containers of a pod end.
+pub const EXIT_CODE: &str = "lockstep.dev/fake-exit-code";
+
+/// Marks a fake node. Its heartbeat is taken for granted.
+pub const FAKE_NODE: &str = "lockstep.dev/fake-node";
+
+/// On a fake node, `true` makes it look lost.
+pub const LOST: &str = "lockstep.dev/fake-node-lost";
+
+/// How many nodes are registered at the same time.
+const REGISTER_AT_ONCE: usize = 32;
+
+/// How fake nodes look.
+#[derive(Clone, Debug)]
+pub struct FakeOptions {
+    /// How many there are.
+    pub count: usize,
+    /// Labels of each; in values, `{i}` is the number of the node and `{i/1000}` that divided.
+    pub labels: BTreeMap<String, String>,
+    /// What each of them has, over 32 CPUs, 256 Gi of memory and 110 pods.
+    pub capacity: BTreeMap<String, Quantity>,
+    /// How the agent of all of them works.
+    pub agent: AgentOptions,
+}
+
+impl FakeOptions {
+    /// `count` plain fake nodes.
+    pub fn new(count: usize) -> Self {
+        let agent = AgentOptions {
+            field_selector: "spec.nodeName!=".to_owned(),
+            host: "fake".to_owned(),
+            writes_max: 128,
+            starts_max: 1024,
+            ..AgentOptions::for_node("fake")
+        };
+        Self { count, labels: BTreeMap::new(), capacity: BTreeMap::new(), agent }
+    }
+}
+
+/// Registers the nodes and runs their pods until the task is aborted.
+pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let register_all = futures::stream::iter(0..options.count).for_each_concurrent(
+            REGISTER_AT_ONCE,
+            |index| {
+                let (client, node) = (client.clone(), describe(&options, index));
+                async move {
+                    while let Err(error) = register(&client, &node).await {
+                        warn!(node = %node.name, %error, "fake node not registered");
+                        tokio::time::sleep(Duration::from_millis(500)).await;
+                    }
+                }
+            },
+        );
+        register_all.await;
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let backend = Arc::new(FakeBackend { count: options.count, sender });
+        let agent = Agent::spawn(client.clone(), backend, receiver, options.agent.clone());
+        if let Err(error) = agent.await {
+            warn!(%error, "the agent of the fake nodes has ended");
+        }
+    })
+}
+
+/// The name of a fake node.
+pub fn node_name(index: usize) -> String {
+    format!("fake-{index}")
+}
+
+fn describe(options: &FakeOptions, index: usize) -> NodeDescription {
+    let defaults = [("cpu", "32"), ("memory", "256Gi"), ("pods", "110")];
+    let mut capacity: BTreeMap<String, Quantity> = defaults
+        .into_iter()
+        .map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned())))
+        .collect();
+    capacity.extend(options.capacity.clone());
+    let mut labels: BTreeMap<String, String> =
+        options.labels.iter().map(|(key, value)| (key.clone(), fill_in(value, index))).collect();
+    labels.insert(FAKE_NODE.to_owned(), "true".to_owned());
+    NodeDescription {
+        name: node_name(index),
+        ip: address(index),
+        capacity,
+        labels,
+        os_image: "none".to_owned(),
+        kernel: "none".to_owned(),
+        ..NodeDescription::default()
+    }
+}
+
+/// `pool-{i/1000}` for node 2345 is `pool-2`; `{i%8}` and `{i}` work likewise.
+fn fill_in(template: &str, index: usize) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let Some((inside, tail)) = after.split_once('}') else {
+            text.push('{');
+            rest = after;
+            continue;
+        };
+        match evaluate(inside, index) {
+            Some(number) => text.push_str(&number.to_string()),
+            None => {
+                text.push('{');
+                text.push_str(inside);
+                text.push('}');
+            }
+        }
+        rest = tail;
+    }
+    text.push_str(rest);
+    text
+}
+
+fn evaluate(expression: &str, index: usize) -> Option<usize> {
+    let rest = expression.trim().strip_prefix('i')?.trim_start();
+    let number = |text: &str| text.trim().parse::<usize>().ok().filter(|number| *number > 0);
+    match rest.chars().next() {
+        None => Some(index),
+        Some('/') => Some(index / number(&rest[1..])?),
+        Some('%') => Some(index % number(&rest[1..])?),
+        Some(_) => None,
+    }
+}
+
+/// An address nobody has: fake pods and nodes only need to differ.
+fn address(index: usize) -> String {
+    format!("10.{}.{}.{}", index / 65_536 % 256, index / 256 % 256, index % 256)
+}
+
+struct FakeBackend {
+    count: usize,
+    sender: mpsc::UnboundedSender<Ended>,
+}
+
+impl FakeBackend {
+    fn end(&self, pod_uid: &str, container: &str, attempt: u32, code: i32) {
+        // The agent has ended when nobody hears this.
+        let _ = self.sender.send(ended(pod_uid, container, attempt, code));
+    }
+}
+
+impl Backend for FakeBackend {
+    fn owns(&self, node: &str) -> bool {
+        let index = node.strip_prefix("fake-").and_then(|index| index.parse::<usize>().ok());
+        index.is_some_and(|index| index < self.count)
+    }
+
+    fn host_ip(&self, node: &str) -> String {
+        let index = node.strip_prefix("fake-").and_then(|index| index.parse().ok());
+        address(index.unwrap_or(0))
+    }
+
+    fn set_up(&self, pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>> {
+        let uid = pod.uid().unwrap_or_default();
+        let mixed = uid.bytes().fold(7_usize, |sum, byte| {
+            sum.wrapping_mul(31).wrapping_add(usize::from(byte)) % 16_777_216
+        });
+        async move { Ok(address(mixed)) }.boxed()
+    }
+
+    fn start(
+        &self,
+        pod: Arc<Pod>,
+        container: String,
+        attempt: u32,
+    ) -> BoxFuture<'static, Result<Launched, StartFailure>> {
+        let sender = self.sender.clone();
+        async move {
+            if let Some((wait, code)) = run_of(&pod, &container) {
+                let uid = pod.uid().unwrap_or_default();
+                tokio::spawn(async move {
+                    tokio::time::sleep(wait).await;
+                    let _ = sender.send(ended(&uid, &container, attempt, code));
+                });
+            }
+            Ok(Launched { at: Timestamp::now(), warnings: Vec::new() })
+        }
+        .boxed()
+    }
+
+    fn run_hook(
+        &self,
+        _pod: Arc<Pod>,
+        _container: String,
+        _attempt: u32,
+        _kind: HookKind,
+        _within: Option<Duration>,
+    ) -> BoxFuture<'static, bool> {
+        async { true }.boxed()
+    }
+
+    fn probe(
+        &self,
+        _pod: Arc<Pod>,
+        _container: String,
+        _attempt: u32,
+        _kind: ProbeKind,
+    ) -> BoxFuture<'static, ProbeOutcome> {
+        async { ProbeOutcome::Success }.boxed()
+    }
+
+    fn terminate(&self, pod_uid: &str, container: &str, attempt: u32, signal: i32) {
+        self.end(pod_uid, container, attempt, 128 + signal);
+    }
+
+    fn kill(&self, pod_uid: &str, container: &str, attempt: u32) {
+        self.end(pod_uid, container, attempt, 137);
+    }
+
+    fn forget(&self, _pod_uid: &str) {}
+
+    fn recover(&self) -> Vec<(String, Known)> {
+        Vec::new()
+    }
+
+    fn recover_pod(&self, pod: &Pod) -> Vec<Known> {
+        // What ran when the cluster stopped goes on running: nothing can have happened to it.
+        let statuses = pod.status.iter().flat_map(|status| {
+            status.container_statuses.iter().chain(&status.init_container_statuses).flatten()
+        });
+        statuses
+            .filter_map(|status| {
+                let running = status.state.as_ref()?.running.as_ref()?;
+                let since = running.started_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
+                let attempt = u32::try_from(status.restart_count).unwrap_or(0);
+                if let Some((wait, code)) = run_of(pod, &status.name) {
+                    let (sender, uid) = (self.sender.clone(), pod.uid().unwrap_or_default());
+                    let name = status.name.clone();
+                    tokio::spawn(async move {
+                        tokio::time::sleep(wait).await;
+                        let _ = sender.send(ended(&uid, &name, attempt, code));
+                    });
+                }
+                let state = KnownState::Running { since };
+                Some(Known { container: status.name.clone(), attempt, state })
+            })
+            .collect()
+    }
+
+    fn tells_events(&self) -> bool {
+        false
+    }
+}
+
+/// How long a container runs and with which code it ends; `None` when it runs for ever.
+fn run_of(pod: &Pod, container: &str) -> Option<(Duration, i32)> {
+    let role = containers(pod).find(|(_, it)| it.name == container).map(|(role, _)| role)?;
+    let text = |name| pod.annotations().get(name).map(String::as_str);
+    let code = text(EXIT_CODE).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let seconds = text(RUN_SECONDS).and_then(|seconds| seconds.parse::<f64>().ok());
+    let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    match role {
+        Role::Init => Some((Duration::ZERO, 0)),
+        Role::Sidecar => None,
+        Role::Main => wait.map(|wait| (wait, code)),
+    }
+}
+
+fn ended(pod_uid: &str, container: &str, attempt: u32, code: i32) -> Ended {
+    let now = Timestamp::now();
+    Ended {
+        pod_uid: pod_uid.to_owned(),
+        container: container.to_owned(),
+        attempt,
+        exit: Exit {
+            code,
+            signal: (code > 128).then(|| code - 128),
+            reason: Exit::ordinary_reason(code, false).to_owned(),
+            started_at: Some(now),
+            finished_at: Some(now),
+            ..Exit::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_may_depend_on_the_number_of_the_node() {
+        let cases = [
+            ("pool-{i/1000}", 2345, "pool-2"),
+            ("{i%8}", 2345, "1"),
+            ("rack-{ i / 10 }-{i}", 25, "rack-2-25"),
+            ("plain", 3, "plain"),
+            ("{x}", 3, "{x}"),
+            ("{i/0}", 3, "{i/0}"),
+            ("open{", 3, "open{"),
+        ];
+        for (template, index, want) in cases {
+            assert_eq!(fill_in(template, index), want, "{template}");
+        }
+    }
+
+    #[test]
+    fn annotations_say_when_and_how_a_pod_ends() {
+        let pod: Pod = serde_json::from_value(serde_json::json!({
+            "metadata": {"annotations": {RUN_SECONDS: "0.5", EXIT_CODE: "3"}},
+            "spec": {
+                "containers": [{"name": "main"}],
+                "initContainers": [{"name": "init"}, {"name": "side", "restartPolicy": "Always"}],
+            },
+        }))
+        .unwrap();
+        assert_eq!(run_of(&pod, "main"), Some((Duration::from_millis(500), 3)));
+        assert_eq!(run_of(&pod, "init"), Some((Duration::ZERO, 0)));
+        assert_eq!(run_of(&pod, "side"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! From the description of a container to what is started.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::ResourceExt;
+use lockstep_api::quantity::Quantity;
+use lockstep_control::plan::pod::{StartFailure, containers};
+
+use super::{Inner, id};
+use crate::node::agent::Launched;
+use crate::node::env::{self, ConfigError};
+use crate::node::network::PodName;
+use crate::node::runtime::{Isolation, Launch, Limits, StartError};
+use crate::node::volumes;
+
+/// A pod with this annotation set to `true` gets the environment and folder of whoever started the
+/// node, if the node allows it.
+pub(crate) const INHERIT: &str = "lockstep.dev/inherit-environment";
+
+impl Inner {
+    /// Starts an instance of a container.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        pod: &Pod,
+        name: &str,
+        attempt: u32,
+    ) -> Result<Launched, StartFailure> {
+        let (launch, mut warnings) = self.assemble(pod, name, attempt).await?;
+        let started = self.runtime.start(launch).await.map_err(refused)?;
+        let told = started.warnings.into_iter();
+        warnings.extend(told.map(|message| ("NotHonoured", message)));
+        Ok(Launched { at: started.at, warnings })
+    }
+
+    async fn assemble(
+        self: &Arc<Self>,
+        pod: &Pod,
+        name: &str,
+        attempt: u32,
+    ) -> Result<(Launch, Vec<(&'static str, String)>), StartFailure> {
+        let create = |error: &dyn std::fmt::Display| StartFailure::Create(error.to_string());
+        let Some((_, container)) = containers(pod).find(|(_, it)| it.name == name) else {
+            return Err(StartFailure::Config(format!("the pod has no container {name:?}")));
+        };
+        let container = self.with_command(container);
+        let pod_ip = self.pod_ip(pod);
+        let sources = self.gather(pod, &pod_ip).await.map_err(|error| create(&error))?;
+        let identity = pod_name(pod);
+        let base = env::base(|name| std::env::var(name).ok(), &identity.hostname);
+        let config = |error: ConfigError| StartFailure::Config(error.to_string());
+        let environment = env::build(pod, &container, &sources, &base).map_err(config)?;
+        let command = env::command(&container, &environment).map_err(config)?;
+        let uid = pod.uid().unwrap_or_default();
+        let prepared = self.lock().get(&uid).map(|it| it.volumes.clone()).unwrap_or_default();
+        let mounts =
+            volumes::mounts(&container, &prepared, &environment).map_err(|error| create(&error))?;
+        let inherits = self.options.allows_inherit
+            && pod.annotations().get(INHERIT).is_some_and(|value| value == "true");
+        let mut launch = Launch::new(id(pod, name, attempt), command);
+        launch.pod_namespace = identity.namespace.clone();
+        launch.pod_name = pod.name_any();
+        launch.inherit_caller_env = inherits;
+        launch.working_dir = working_dir(&container, inherits);
+        launch.mounts = mounts;
+        launch.hostname.clone_from(&identity.hostname);
+        if self.runtime.isolation().0 == Isolation::None {
+            // Nothing can be mounted over /etc/hosts: names in the environment become addresses.
+            let texts = environment.variables.iter().map(|(_, value)| value.as_str());
+            let texts = texts.chain(launch.command.iter().map(String::as_str));
+            launch.names = self.network.names(&identity, texts);
+        } else if !is_on_host_network(pod) {
+            let hosts = self.network.hosts_file(&identity.namespace);
+            launch.hosts_file = Some(hosts.map_err(|error| create(&error))?);
+        }
+        launch.env = environment.variables;
+        launch.limits = limits(&container);
+        launch.run_as = run_as(pod, &container);
+        if let Some(path) = &container.termination_message_path {
+            launch.termination_message_path.clone_from(path);
+        }
+        launch.message_from_logs_on_error =
+            container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
+        let warnings = environment.warnings.into_iter();
+        Ok((launch, warnings.map(|it| ("InvalidEnvironmentVariableNames", it)).collect()))
+    }
+
+    /// The container, with the command its image is known to have if it gives none.
+    fn with_command(&self, container: &Container) -> Container {
+        let mut container = container.clone();
+        if container.command.as_ref().is_none_or(Vec::is_empty) {
+            let image = container.image.as_deref().unwrap_or_default();
+            container.command = self.options.image_commands.get(image).cloned();
+        }
+        container
+    }
+}
+
+/// Who the pod is on the network.
+pub(super) fn pod_name(pod: &Pod) -> PodName {
+    let spec = pod.spec.as_ref();
+    let own = spec.and_then(|spec| spec.hostname.clone()).filter(|name| !name.is_empty());
+    // Host names have at most 63 characters and do not end in a dash or dot.
+    let short = |name: String| {
+        let end = name.len().min(63);
+        name[..end].trim_end_matches(['-', '.']).to_owned()
+    };
+    PodName {
+        namespace: pod.namespace().unwrap_or_default(),
+        hostname: own.unwrap_or_else(|| short(pod.name_any())),
+        subdomain: spec.and_then(|spec| spec.subdomain.clone()).filter(|name| !name.is_empty()),
+    }
+}
+
+fn is_on_host_network(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
+}
+
+fn working_dir(container: &Container, inherits: bool) -> Option<PathBuf> {
+    let own = container.working_dir.as_ref().filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    own.or_else(|| if inherits { std::env::current_dir().ok() } else { None })
+}
+
+fn limits(container: &Container) -> Limits {
+    let resources = container.resources.as_ref();
+    let amount = |limits: bool, name: &str, is_milli: bool| -> Option<u64> {
+        let list = resources
+            .and_then(|it| if limits { it.limits.as_ref() } else { it.requests.as_ref() })?;
+        let quantity = Quantity::parse(&list.get(name)?.0).ok()?;
+        let value = if is_milli { quantity.milli_value() } else { quantity.value() };
+        u64::try_from(value).ok().filter(|value| *value > 0)
+    };
+    Limits {
+        cpu_milli: amount(true, "cpu", true),
+        cpu_request_milli: amount(false, "cpu", true),
+        memory_bytes: amount(true, "memory", false),
+    }
+}
+
+fn run_as(pod: &Pod, container: &Container) -> Option<(u32, u32)> {
+    let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
+    let own = container.security_context.as_ref();
+    let user =
+        own.and_then(|it| it.run_as_user).or_else(|| of_pod.and_then(|it| it.run_as_user))?;
+    let group =
+        own.and_then(|it| it.run_as_group).or_else(|| of_pod.and_then(|it| it.run_as_group));
+    let user = u32::try_from(user).ok()?;
+    Some((user, group.and_then(|group| u32::try_from(group).ok()).unwrap_or(user)))
+}
+
+/// What a refusal to start means for the container.
+fn refused(error: StartError) -> StartFailure {
+    let message = error.to_string();
+    match error {
+        StartError::NoCommand => StartFailure::Config(message),
+        StartError::Mount { .. }
+        | StartError::Prepare { .. }
+        | StartError::AlreadyRunning { .. } => StartFailure::Create(message),
+        StartError::Exec(_) | StartError::Shim { .. } => {
+            StartFailure::Run { code: error.exit_code(), message }
+        }
+    }
+}

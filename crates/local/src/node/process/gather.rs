@@ -1,0 +1,172 @@
+//! Gathering what pods take from the API.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::PostParams;
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+
+use super::Inner;
+use crate::node::network::Network;
+use crate::node::sources::{NodeFacts, Sources, references};
+use crate::observe::{Change, ObjectKey, follow};
+
+/// All services, kept up to date, and their names made to resolve.
+#[derive(Clone, Default)]
+pub(super) struct Services {
+    all: Arc<Mutex<BTreeMap<(String, String), Service>>>,
+}
+
+impl Services {
+    /// Follows the services of the cluster until the last clone is dropped.
+    pub(super) fn follow(client: &Client, network: Network) -> Self {
+        let services = Self::default();
+        let weak = Arc::downgrade(&services.all);
+        let api: Api<Service> = Api::all(client.clone());
+        tokio::spawn(async move {
+            let mut changes = std::pin::pin!(follow(api, watcher::Config::default()));
+            while let Some(change) = changes.next().await {
+                let Some(all) = weak.upgrade() else { return };
+                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                match change {
+                    Change::Put(service) => {
+                        let key = (service.namespace().unwrap_or_default(), service.name_any());
+                        all.insert(key, *service);
+                    }
+                    Change::Gone(key) => drop(all.remove(&(key.namespace, key.name))),
+                    Change::Synced => {}
+                }
+            }
+        });
+        let weak = Arc::downgrade(&services.all);
+        let api: Api<EndpointSlice> = Api::all(client.clone());
+        tokio::spawn(async move {
+            let mut slices = Slices::default();
+            let mut changes = std::pin::pin!(follow(api, watcher::Config::default()));
+            while let Some(change) = changes.next().await {
+                if weak.strong_count() == 0 {
+                    return;
+                }
+                slices.apply(change, &network);
+            }
+        });
+        services
+    }
+
+    fn list(&self) -> Vec<Service> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.values().cloned().collect()
+    }
+}
+
+/// The addresses behind each service.
+#[derive(Default)]
+struct Slices {
+    services: HashMap<ObjectKey, (String, Vec<Ipv4Addr>)>,
+}
+
+impl Slices {
+    fn apply(&mut self, change: Change<EndpointSlice>, network: &Network) {
+        let touched = match change {
+            Change::Put(slice) => {
+                let label = slice.labels().get("kubernetes.io/service-name").cloned();
+                let Some(service) = label else { return };
+                let ready = slice.endpoints.iter().flatten().filter(|endpoint| {
+                    endpoint.conditions.as_ref().and_then(|it| it.ready) != Some(false)
+                });
+                let addresses = ready
+                    .flat_map(|endpoint| &endpoint.addresses)
+                    .filter_map(|address| address.parse().ok())
+                    .collect();
+                let key = ObjectKey::of(&*slice);
+                let namespace = key.namespace.clone();
+                self.services.insert(key, (service.clone(), addresses));
+                (namespace, service)
+            }
+            Change::Gone(key) => match self.services.remove(&key) {
+                Some((service, _)) => (key.namespace, service),
+                None => return,
+            },
+            Change::Synced => return,
+        };
+        let (namespace, service) = touched;
+        let mut all: Vec<Ipv4Addr> = self
+            .services
+            .iter()
+            .filter(|(key, (name, _))| key.namespace == namespace && *name == service)
+            .flat_map(|(_, (_, addresses))| addresses.iter().copied())
+            .collect();
+        all.sort();
+        network.publish_service(&namespace, &service, &all);
+    }
+}
+
+impl Inner {
+    /// Everything `pod` refers to. What does not exist is left out; not being able to ask is an error.
+    pub(super) async fn gather(&self, pod: &Pod, pod_ip: &str) -> kube::Result<Sources> {
+        let wanted = references(pod);
+        let namespace = pod.namespace().unwrap_or_default();
+        let mut sources = Sources {
+            services: self.services.list(),
+            node: NodeFacts {
+                host_ip: self.options.host_ip.clone(),
+                allocatable: self.options.allocatable.clone(),
+            },
+            pod_ip: pod_ip.to_owned(),
+            ..Sources::default()
+        };
+        let config_maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &namespace);
+        for name in wanted.config_maps {
+            if let Some(found) = config_maps.get_opt(&name).await? {
+                sources.config_maps.insert(name, found);
+            }
+        }
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &namespace);
+        for name in wanted.secrets {
+            if let Some(found) = secrets.get_opt(&name).await? {
+                sources.secrets.insert(name, found);
+            }
+        }
+        for (audience, seconds) in wanted.tokens {
+            if let Some(token) = self.token(pod, &namespace, &audience, seconds).await? {
+                sources.tokens.insert((audience, seconds), token);
+            }
+        }
+        Ok(sources)
+    }
+
+    /// A token for the pod's service account; `None` when the account does not exist.
+    async fn token(
+        &self,
+        pod: &Pod,
+        namespace: &str,
+        audience: &str,
+        seconds: i64,
+    ) -> kube::Result<Option<String>> {
+        let spec = pod.spec.as_ref();
+        let account = spec.and_then(|spec| spec.service_account_name.clone());
+        let account = account.unwrap_or_else(|| "default".to_owned());
+        let audiences = if audience.is_empty() { Vec::new() } else { vec![audience.to_owned()] };
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec {
+                audiences: Some(audiences),
+                expiration_seconds: Some(seconds),
+                ..TokenRequestSpec::default()
+            }),
+            ..TokenRequest::default()
+        };
+        let api: Api<k8s_openapi::api::core::v1::ServiceAccount> =
+            Api::namespaced(self.client.clone(), namespace);
+        match api.create_token_request(&account, &PostParams::default(), &request).await {
+            Ok(answer) => Ok(answer.status.and_then(|status| status.token)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
