@@ -5,6 +5,7 @@
 //! snapshot. The lock is held only to put a finished change in and to let a batch become visible.
 
 mod commit;
+mod janitor;
 mod list;
 mod watch;
 mod write;
@@ -68,7 +69,6 @@ pub enum OpenError {
 pub struct Cluster(Arc<Inner>);
 
 struct Inner {
-    catalog: Catalog,
     uid: String,
     core: Arc<Shared>,
     committer: Option<std::thread::JoinHandle<()>>,
@@ -76,6 +76,7 @@ struct Inner {
 
 /// What the callers and the committer share.
 struct Shared {
+    catalog: Catalog,
     core: Mutex<Core>,
     /// Tells the committer that there is something to do.
     work: std::sync::Condvar,
@@ -92,6 +93,7 @@ struct Progress {
     revision: Revision,
     /// How often staged changes were given up.
     roll_backs: u64,
+    is_closed: bool,
 }
 
 impl Shared {
@@ -102,7 +104,8 @@ impl Shared {
 }
 
 impl Cluster {
-    /// Opens the cluster of a data directory, or a new one in memory.
+    /// Opens the cluster of a data directory, or a new one in memory. Inside a runtime it also cleans
+    /// up after itself: what nobody owns any more goes.
     ///
     /// # Errors
     /// When the directory is in use, or what is in it cannot be read.
@@ -133,8 +136,9 @@ impl Cluster {
             .tables()
             .map(|(table, _)| (Arc::clone(table), signal::Sender::new(published.revision())))
             .collect();
-        let progress = Progress { revision: published.revision(), roll_backs: 0 };
+        let progress = Progress { revision: published.revision(), ..Progress::default() };
         let core = Arc::new(Shared {
+            catalog,
             core: Mutex::new(Core::new(store, journal.is_some())),
             work: std::sync::Condvar::new(),
             published: ArcSwap::from_pointee(published),
@@ -145,12 +149,13 @@ impl Cluster {
             .map(|journal| commit::start(Arc::clone(&core), journal))
             .transpose()
             .map_err(OpenError::Thread)?;
-        Ok(Self(Arc::new(Inner { catalog, uid, core, committer })))
+        janitor::start(&core);
+        Ok(Self(Arc::new(Inner { uid, core, committer })))
     }
 
     /// The kinds served.
     pub fn registry(&self) -> &Registry {
-        self.0.catalog.registry()
+        self.0.core.catalog.registry()
     }
 
     /// Who this cluster is.
@@ -203,6 +208,7 @@ impl Cluster {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.core.progress.send_modify(|progress| progress.is_closed = true);
         self.core.lock().is_closed = true;
         self.core.work.notify_all();
         if let Some(committer) = self.committer.take() {

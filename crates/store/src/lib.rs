@@ -8,6 +8,7 @@
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
 pub mod change;
+pub mod collect;
 pub mod log;
 pub mod object;
 pub mod page;
@@ -16,6 +17,9 @@ pub mod rest;
 pub mod snapshot;
 pub mod store;
 pub mod watch;
+
+#[cfg(test)]
+mod testing;
 
 pub use change::{Change, Check, Expect, Op, Record, StageError, Staged, Write};
 pub use log::{Event, Expired, Limits, Log};

@@ -58,6 +58,12 @@ impl Object {
         key(&self.meta.namespace, &self.meta.name)
     }
 
+    /// The value of a selectable field, for resources that are stored as they are served.
+    pub fn field(&self, resource: &Resource, field: &str) -> Option<&str> {
+        let at = resource.strategy.selectable_fields().iter().position(|name| *name == field)?;
+        self.fields.get(at).map(|value| &**value)
+    }
+
     /// Whether the object, seen as `resource`, is selected.
     pub fn matches(&self, selectors: &Selectors, resource: &Resource) -> bool {
         selectors.labels.matches(|key| self.meta.label(key))
@@ -69,14 +75,12 @@ impl Object {
         if strategy.is_converted() {
             return fields.matches_object(&strategy.from_stored(self.json()), strategy);
         }
-        let known = strategy.selectable_fields();
-        fields.matches(|field| match field {
-            "metadata.name" => Cow::Borrowed(&*self.meta.name),
-            "metadata.namespace" => Cow::Borrowed(&*self.meta.namespace),
-            other => {
-                let at = known.iter().position(|name| *name == other);
-                Cow::Borrowed(at.and_then(|at| self.fields.get(at)).map_or("", |value| &**value))
-            }
+        fields.matches(|field| {
+            Cow::Borrowed(match field {
+                "metadata.name" => &*self.meta.name,
+                "metadata.namespace" => &*self.meta.namespace,
+                other => self.field(resource, other).unwrap_or_default(),
+            })
         })
     }
 

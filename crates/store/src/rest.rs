@@ -3,11 +3,13 @@
 //! Each planner is a plain function from what was seen to a [`Plan`]. When the change cannot go in
 //! because somebody else wrote first, the caller plans again on a newer snapshot.
 
+mod admission;
 mod create;
 mod delete;
 mod metadata;
 mod namespace;
 mod patch;
+mod pod;
 mod update;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -20,7 +22,8 @@ use lockstep_api::{
 pub use create::create;
 pub use delete::{DeleteOptions, delete};
 pub use patch::patch;
-pub use update::update;
+pub use pod::{bind, evict};
+pub use update::{rewrite, update};
 
 use crate::{
     change::{Change, Expect, Op, Write},

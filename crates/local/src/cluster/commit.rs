@@ -20,7 +20,7 @@ pub(super) struct Core {
     /// Whether records must be made safe before they are seen.
     is_durable: bool,
     records: Vec<Record>,
-    waiting: Vec<oneshot::Sender<Result<(), Arc<JournalError>>>>,
+    waiting: Vec<oneshot::Sender<Saved>>,
     pub(super) is_closed: bool,
     /// Why the last commit failed, until one succeeds.
     pub(super) failure: Option<String>,
@@ -39,6 +39,11 @@ impl Core {
     }
 }
 
+/// What became of one change: an object for each op.
+type Outcome = Result<Vec<Arc<Object>>, CommitError>;
+/// What became of a batch.
+type Saved = Result<(), Arc<JournalError>>;
+
 /// Why a change did not go in.
 pub(super) enum CommitError {
     /// Somebody else wrote first: plan again.
@@ -51,33 +56,6 @@ impl Cluster {
     /// What the next write builds on.
     pub(super) fn head(&self) -> Snapshot {
         self.0.core.lock().store.head().clone()
-    }
-
-    /// Puts a change in and waits until it is safe and can be seen. The answer has one object for
-    /// each op.
-    pub(super) async fn commit(&self, change: Change) -> Result<Vec<Arc<Object>>, CommitError> {
-        let shared = &self.0.core;
-        let (objects, done) = {
-            let mut core = shared.lock();
-            let staged = core
-                .store
-                .stage(change)
-                .map_err(|StageError::Changed { .. }| CommitError::Changed)?;
-            if !core.is_durable {
-                shared.publish(&mut core, staged.revision);
-                return Ok(staged.objects);
-            }
-            let (sender, receiver) = oneshot::channel();
-            core.records.extend(staged.records);
-            core.waiting.push(sender);
-            (staged.objects, receiver)
-        };
-        shared.work.notify_one();
-        match done.await {
-            Ok(Ok(())) => Ok(objects),
-            Ok(Err(error)) => Err(CommitError::Lost(lost(&error))),
-            Err(_) => Err(CommitError::Lost(Status::unavailable("the cluster is shutting down"))),
-        }
     }
 
     /// Waits until `revision`, which a planner has seen staged, can be seen by all. The answer is
@@ -97,6 +75,60 @@ fn lost(error: &JournalError) -> Status {
 }
 
 impl Shared {
+    /// Puts a change in and waits until it is safe and can be seen. The answer has one object for
+    /// each op.
+    pub(super) async fn commit(&self, change: Change) -> Outcome {
+        let mut outcomes = self.commit_all(vec![change]).await;
+        outcomes.pop().expect("each change has an outcome")
+    }
+
+    /// Puts in all changes that still fit, each for itself, and waits until they are safe.
+    pub(super) async fn commit_all(&self, changes: Vec<Change>) -> Vec<Outcome> {
+        let (mut outcomes, done) = self.stage(changes);
+        let Some(done) = done else {
+            return outcomes;
+        };
+        self.work.notify_one();
+        let lost = match done.await {
+            Ok(Ok(())) => return outcomes,
+            Ok(Err(error)) => lost(&error),
+            Err(_) => Status::unavailable("the cluster is shutting down"),
+        };
+        for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()) {
+            *outcome = Err(CommitError::Lost(lost.clone()));
+        }
+        outcomes
+    }
+
+    /// Stages what still fits. Without a journal it can be seen at once; otherwise the receiver says
+    /// when.
+    fn stage(&self, changes: Vec<Change>) -> (Vec<Outcome>, Option<oneshot::Receiver<Saved>>) {
+        let mut core = self.lock();
+        let mut staged = None;
+        let mut outcomes = Vec::with_capacity(changes.len());
+        for change in changes {
+            outcomes.push(match core.store.stage(change) {
+                Err(StageError::Changed { .. }) => Err(CommitError::Changed),
+                Ok(stage) => {
+                    staged = Some(stage.revision);
+                    core.records.extend(stage.records);
+                    Ok(stage.objects)
+                }
+            });
+        }
+        let Some(through) = staged else {
+            return (outcomes, None);
+        };
+        if !core.is_durable {
+            core.records.clear();
+            self.publish(&mut core, through);
+            return (outcomes, None);
+        }
+        let (sender, receiver) = oneshot::channel();
+        core.waiting.push(sender);
+        (outcomes, Some(receiver))
+    }
+
     /// Lets everybody see what is staged up to `through`.
     fn publish(&self, core: &mut Core, through: Revision) {
         let touched = core.store.publish(through, now());
@@ -112,11 +144,7 @@ impl Shared {
     }
 
     /// Gives up everything staged. The answer is those who wait for it.
-    fn roll_back(
-        &self,
-        core: &mut Core,
-        error: &JournalError,
-    ) -> Vec<oneshot::Sender<Result<(), Arc<JournalError>>>> {
+    fn roll_back(&self, core: &mut Core, error: &JournalError) -> Vec<oneshot::Sender<Saved>> {
         core.store.roll_back();
         core.records.clear();
         core.failure = Some(error.to_string());

@@ -143,3 +143,33 @@ async fn a_full_disk_fails_writes_and_leaves_reads_alone() {
     assert!(written.object.revision() > before + 1, "a lost revision came back");
     assert!(cluster.read_only_reason().is_none());
 }
+
+#[tokio::test]
+async fn what_nobody_owns_goes_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    for cluster in [cluster(), durable(dir.path())] {
+        with_namespace(&cluster).await;
+        let maps = resource(&cluster, "configmaps");
+        let options = WriteOptions::default();
+        let owner = object(json!({"metadata": {"name": "owner"}}));
+        let owner = cluster.create(&maps, "default", owner, &options).await.unwrap().object;
+        let reference = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": &*owner.meta.uid,
+        });
+        for at in 0..200 {
+            let name = format!("dependent-{at}");
+            let dependent =
+                object(json!({"metadata": {"name": name, "ownerReferences": [reference]}}));
+            cluster.create(&maps, "default", dependent, &options).await.unwrap();
+        }
+        cluster
+            .delete(&maps, ("default", "owner"), &DeleteOptions::default(), &options)
+            .await
+            .unwrap();
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while cluster.snapshot().len(&maps.table) > 0 {
+            assert!(std::time::Instant::now() < patience, "dependents are still there");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}

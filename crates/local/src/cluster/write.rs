@@ -118,6 +118,37 @@ impl Cluster {
         Ok(Deleted { object: written.object, is_gone })
     }
 
+    /// Gives a pod its node.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn bind(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        binding: &Json,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let plan = |scene: &Scene<'_>| rest::bind(scene, name, binding);
+        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+    }
+
+    /// Deletes a pod, noting that it was evicted.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn evict(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        delete: &DeleteOptions,
+        options: &WriteOptions,
+    ) -> Result<Deleted, Status> {
+        let plan = |scene: &Scene<'_>| rest::evict(scene, name, delete);
+        let (written, is_gone) = self.write(resource, namespace, options, plan).await?;
+        Ok(Deleted { object: written.object, is_gone })
+    }
+
     /// Plans and carries out one write.
     async fn write(
         &self,
@@ -134,7 +165,7 @@ impl Cluster {
         let namespace = if resource.is_namespaced() { namespace } else { "" };
         for _ in 0..ATTEMPTS_MAX {
             let head = self.head();
-            let catalog = &self.0.catalog;
+            let catalog = &self.0.core.catalog;
             let scene = Scene { view: &head, catalog, resource, namespace, context: &context };
             match self.attempt(&head, plan(&scene), options.dry_run).await {
                 Attempt::Done(outcome) => return outcome,
@@ -180,7 +211,7 @@ impl Cluster {
             };
         }
         let Plan { change, answer, is_created, warnings } = plan;
-        match self.commit(change).await {
+        match self.0.core.commit(change).await {
             Ok(objects) => {
                 let object = match answer {
                     Answer::Op(at) => Arc::clone(&objects[at]),

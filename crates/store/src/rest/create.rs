@@ -2,8 +2,8 @@
 
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
-use super::{Answer, Plan, Scene, metadata, namespace};
-use crate::change::{Change, Expect, Write};
+use super::{Answer, Plan, Scene, admission, metadata, namespace};
+use crate::change::{Change, Check, Expect, Write};
 
 /// How often a generated name is tried.
 const ATTEMPTS_MAX: u64 = 8;
@@ -11,7 +11,7 @@ const ATTEMPTS_MAX: u64 = 8;
 /// Plans the creation of `object`, which was checked against its schema.
 pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
     let given = json::text(&object, &["metadata", "name"]).to_owned();
-    let check = namespace::admit_create(scene, &given)?;
+    let mut checks: Vec<Check> = namespace::admit_create(scene, &given)?.into_iter().collect();
     if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
         return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",
@@ -20,7 +20,7 @@ pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
     metadata::settle_namespace(&mut object, scene)?;
     metadata::fill_system_fields(&mut object, scene.context);
     let name = settle_name(scene, &mut object);
-    let warnings = accept(scene, &mut object, &name)?;
+    let warnings = accept(scene, &mut object, &name, &mut checks)?;
     if let Some(existing) = scene.find(&name) {
         let mut status = Status::already_exists(scene.resource, &name);
         if existing.meta.is_deleting() {
@@ -29,16 +29,23 @@ pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
         return Err(status);
     }
     let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object)));
-    let change = Change { checks: check.into_iter().collect(), ops: vec![op] };
+    let change = Change { checks, ops: vec![op] };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
 }
 
 /// Fills in and checks a new object whose name and system fields are set.
-fn accept(scene: &Scene<'_>, object: &mut Json, name: &str) -> Result<Vec<String>, Status> {
+fn accept(
+    scene: &Scene<'_>,
+    object: &mut Json,
+    name: &str,
+    checks: &mut Vec<Check>,
+) -> Result<Vec<String>, Status> {
     let strategy = scene.strategy();
     strategy.fill_defaults(object);
+    admission::set_priority(scene, object, name)?;
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);
+    checks.extend(admission::allocate_address(scene, object, None, name)?);
     if strategy.has_generation() {
         metadata::metadata(object).insert("generation".to_owned(), 1.into());
     }

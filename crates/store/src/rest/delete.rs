@@ -36,8 +36,8 @@ pub struct DeleteOptions {
 enum Stage {
     /// Grace was given before and still runs.
     Pending,
-    /// Grace begins, or is cut short: the object as it then is, and the seconds left.
-    Graceful(Json, i64),
+    /// Grace begins, or is cut short, and these are the seconds left.
+    Graceful(i64),
     /// No grace.
     Now,
 }
@@ -52,13 +52,24 @@ pub fn delete(scene: &Scene<'_>, name: &str, options: &DeleteOptions) -> Result<
     if let Some(plan) = namespace::begin_deletion(scene, old) {
         return Ok(plan);
     }
-    let object = scene.shown(old);
-    let (object, grace, is_graceful) = match stage(scene, object, old, options) {
-        Stage::Pending => return Ok(Plan::unchanged(old)),
-        Stage::Graceful(object, grace) => (object, grace, true),
-        Stage::Now => (scene.shown(old), 0, false),
-    };
-    Ok(finish(scene, old, object, grace, is_graceful, options))
+    Ok(delete_as(scene, old, scene.shown(old), options))
+}
+
+/// Plans the deletion of `old`, which `object` is a newer version of.
+pub(super) fn delete_as(
+    scene: &Scene<'_>,
+    old: &Arc<Object>,
+    mut object: Json,
+    options: &DeleteOptions,
+) -> Plan {
+    match stage(scene, &mut object, old, options) {
+        Stage::Pending => replace(scene, old, object),
+        Stage::Graceful(grace) => finish(scene, old, object, grace, options),
+        Stage::Now => {
+            mark_without_grace(metadata::metadata(&mut object), old, scene.context.now);
+            finish(scene, old, object, 0, options)
+        }
+    }
 }
 
 fn finish(
@@ -66,11 +77,9 @@ fn finish(
     old: &Arc<Object>,
     mut object: Json,
     grace: i64,
-    is_graceful: bool,
     options: &DeleteOptions,
 ) -> Plan {
     let finalizers = finalizers_for(scene, old, options);
-    let expect = Expect::Revision(old.revision());
     let meta = metadata::metadata(&mut object);
     if finalizers.is_empty() {
         meta.remove("finalizers");
@@ -79,16 +88,22 @@ fn finish(
         meta.insert("finalizers".to_owned(), Value::Array(listed));
     }
     if finalizers.is_empty() && grace == 0 {
-        let last = is_graceful.then(|| scene.draft(object));
+        // Kinds without grace go as they are; the others are seen to have been marked.
+        let is_marked = scene.strategy().grace_period(&object, None).is_some();
+        let last = is_marked.then(|| scene.draft(object));
+        let expect = Expect::Revision(old.revision());
         return Plan::of(scene.op(&old.meta.name, expect, Write::Delete(last)));
     }
-    if !is_graceful {
-        mark_without_grace(meta, old, scene.context.now);
-    }
+    replace(scene, old, object)
+}
+
+/// Writes `object` unless it is what is there already.
+fn replace(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
     let draft = scene.draft(object);
     if draft.is_same_as(old) {
         return Plan::unchanged(old);
     }
+    let expect = Expect::Revision(old.revision());
     Plan::of(scene.op(&old.meta.name, expect, Write::Put(draft)))
 }
 
@@ -98,17 +113,18 @@ fn mark_without_grace(meta: &mut Json, old: &Object, now: Timestamp) {
     metadata::mark_deleting(meta, earlier.unwrap_or(now), 0);
 }
 
-fn stage(scene: &Scene<'_>, mut object: Json, old: &Object, options: &DeleteOptions) -> Stage {
+/// Marks `object` as far as grace goes.
+fn stage(scene: &Scene<'_>, object: &mut Json, old: &Object, options: &DeleteOptions) -> Stage {
     let now = scene.context.now;
     // A negative grace is taken for the shortest there is.
     let requested =
         options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
-    let Some(decided) = scene.strategy().grace_period(&object, requested) else {
+    let Some(decided) = scene.strategy().grace_period(object, requested) else {
         return Stage::Now;
     };
     let Some(deletion) = old.meta.deletion else {
-        metadata::mark_deleting(metadata::metadata(&mut object), now, decided);
-        return Stage::Graceful(object, decided);
+        metadata::mark_deleting(metadata::metadata(object), now, decided);
+        return Stage::Graceful(decided);
     };
     // Being deleted already: the grace may only get shorter.
     let given = match old.meta.deletion_grace_seconds.unwrap_or_default() {
@@ -126,10 +142,10 @@ fn stage(scene: &Scene<'_>, mut object: Json, old: &Object, options: &DeleteOpti
         (true, _) => (now, 1),
         (false, _) => (until, requested),
     };
-    let meta = metadata::metadata(&mut object);
+    let meta = metadata::metadata(object);
     meta.insert("deletionTimestamp".to_owned(), metadata::seconds(until).into());
     meta.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-    Stage::Graceful(object, grace)
+    Stage::Graceful(grace)
 }
 
 /// The finalizers the object has from now on: its own, and that of the garbage collector when it has
@@ -196,7 +212,7 @@ fn invalid(error: &FieldError) -> Status {
     })
 }
 
-fn check_preconditions(
+pub(super) fn check_preconditions(
     resource: &Resource,
     old: &Object,
     options: &DeleteOptions,

@@ -94,7 +94,7 @@ pub(super) fn generated_name(prefix: &str, seed: &str, attempt: u64) -> String {
     while !prefix.is_char_boundary(cut) {
         cut -= 1;
     }
-    let mut state = seed.bytes().fold(attempt, |state, byte| mix(state ^ u64::from(byte)));
+    let mut state = mix(hash(seed) ^ attempt);
     let mut name = prefix[..cut].to_owned();
     for _ in 0..SUFFIX_LENGTH {
         state = mix(state);
@@ -102,6 +102,11 @@ pub(super) fn generated_name(prefix: &str, seed: &str, attempt: u64) -> String {
         name.push(char::from(ALPHABET[at]));
     }
     name
+}
+
+/// A number that depends on all of `seed`.
+pub(super) fn hash(seed: &str) -> u64 {
+    seed.bytes().fold(0, |state, byte| mix(state ^ u64::from(byte)))
 }
 
 /// One round of splitmix64.

@@ -9,7 +9,7 @@ use lockstep_api::{
     strategy::{Json, keep},
 };
 
-use super::{Answer, Plan, Scene, create, metadata, namespace, not_found};
+use super::{Answer, Plan, Scene, admission, create, metadata, namespace, not_found};
 use crate::{
     change::{Expect, Write},
     object::Object,
@@ -48,7 +48,26 @@ pub(super) fn replace(
     if let Some(sub) = sub {
         object = with_part(sub, &old_json, object);
     }
+    let check = match sub {
+        None => {
+            prepare(scene, &mut object, &old_json);
+            admission::allocate_address(scene, &mut object, Some(&old_json), name)?
+        }
+        Some(_) => {
+            scene.strategy().fill_defaults(&mut object);
+            None
+        }
+    };
     let warnings = accept(scene, sub, name, &mut object, &old_json)?;
+    let mut plan = rewrite(scene, old, object);
+    plan.change.checks.extend(check);
+    Ok(Plan { warnings, ..plan })
+}
+
+/// Plans the replacement of `old` by an accepted version: nothing when they are the same, its end
+/// when the last that held on to it has let go.
+pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
+    let name = &*old.meta.name;
     // A namespace has a second list of finalizers, in its spec.
     let is_last_finalizer_gone = old.meta.is_deleting()
         && old.meta.deletion_grace_seconds.unwrap_or_default() == 0
@@ -61,15 +80,22 @@ pub(super) fn replace(
         // The client sees what it sent; watchers see the last state that was stored.
         let answer = Answer::Object(Arc::new(draft.into_object(old.revision())));
         let op = scene.op(name, expect, Write::Delete(None));
-        return Ok(Plan { answer, warnings, ..Plan::of(op) });
+        return Plan { answer, ..Plan::of(op) };
     }
     if draft.is_same_as(old) {
-        return Ok(Plan { warnings, ..Plan::unchanged(old) });
+        return Plan::unchanged(old);
     }
-    Ok(Plan { warnings, ..Plan::of(scene.op(name, expect, Write::Put(draft))) })
+    Plan::of(scene.op(name, expect, Write::Put(draft)))
 }
 
-/// Fills in and checks a new version.
+/// Fills in a new version of the main resource.
+fn prepare(scene: &Scene<'_>, object: &mut Json, old: &Json) {
+    carry_system_fields(object, old);
+    scene.strategy().fill_defaults(object);
+    scene.strategy().prepare_update(object, old, scene.context);
+}
+
+/// Checks a new version.
 fn accept(
     scene: &Scene<'_>,
     sub: Option<&str>,
@@ -78,10 +104,8 @@ fn accept(
     old: &Json,
 ) -> Result<Vec<String>, Status> {
     let strategy = scene.strategy();
-    carry_system_fields(object, old);
-    strategy.fill_defaults(object);
-    if sub.is_none() {
-        strategy.prepare_update(object, old, scene.context);
+    if sub == Some("status") {
+        strategy.prepare_status_update(object, old, scene.context);
     }
     decode::complete(scene.resource, object);
     if strategy.has_generation() && is_spec_changed(object, old) {
@@ -92,8 +116,7 @@ fn accept(
     let mut errors = meta::validate_update(object, old);
     errors.extend(match sub {
         None => strategy.validate_update(object, old),
-        Some("status") => strategy.validate_status_update(object, old),
-        Some(_) => Vec::new(),
+        Some(part) => strategy.validate_part_update(part, object, old),
     });
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
@@ -163,7 +186,7 @@ fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Sta
 }
 
 /// What the request says about the version it is based on.
-fn check_preconditions(
+pub(super) fn check_preconditions(
     scene: &Scene<'_>,
     name: &str,
     object: &Json,

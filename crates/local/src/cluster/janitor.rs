@@ -1,0 +1,176 @@
+//! Cleans up: carries out what the store's collectors plan, woken by what happens.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lockstep_store::{
+    Change, Expect, Op, Revision, Write,
+    collect::{
+        self, Candidate, View,
+        expiry::{Deadlines, EVENT_LIFETIME, EXPIRING_TABLE},
+    },
+};
+use tokio::{runtime::Handle, sync::watch as signal, time};
+
+use super::{Progress, Shared, commit::CommitError, now};
+
+/// How many candidates are looked at before others get their turn.
+const BATCH_MAX: usize = 64;
+/// How long to wait when writes fail.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often old history is forgotten when nothing else happens.
+const TRIM_EVERY: Duration = Duration::from_secs(60);
+
+/// Starts to clean up, if there is a runtime to do it in. It ends with the cluster.
+pub(super) fn start(shared: &Arc<Shared>) {
+    let Ok(runtime) = Handle::try_current() else {
+        return;
+    };
+    let progress = shared.progress.subscribe();
+    runtime.spawn(run(Arc::downgrade(shared), progress));
+}
+
+async fn run(shared: Weak<Shared>, mut progress: signal::Receiver<Progress>) {
+    let mut janitor = Janitor::default();
+    loop {
+        let pause = {
+            let Some(shared) = shared.upgrade() else { return };
+            progress.borrow_and_update();
+            janitor.observe(&shared);
+            janitor.work(&shared).await
+        };
+        let wake = match pause {
+            Pause::None => {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            Pause::Until(at) => at,
+        };
+        tokio::select! {
+            changed = progress.changed() => {
+                if changed.is_err() || progress.borrow().is_closed {
+                    return;
+                }
+            }
+            () = time::sleep(wake) => {}
+        }
+    }
+}
+
+/// How long there is nothing to do, unless something happens.
+enum Pause {
+    None,
+    Until(Duration),
+}
+
+#[derive(Default)]
+struct Janitor {
+    /// Everything up to this revision has been seen; none at the start.
+    cursor: Option<Revision>,
+    candidates: BTreeSet<Candidate>,
+    deadlines: Deadlines,
+}
+
+impl Janitor {
+    /// Notes what happened since the last time.
+    fn observe(&mut self, shared: &Shared) {
+        let snapshot = shared.published.load_full();
+        let Some(cursor) = self.cursor.replace(snapshot.revision()) else {
+            return self.take_stock(&snapshot);
+        };
+        if cursor == snapshot.revision() {
+            return;
+        }
+        for (table, _) in shared.catalog.tables() {
+            if snapshot.table_revision(table) <= cursor {
+                continue;
+            }
+            let events = shared.lock().store.log().events_after(table, cursor, usize::MAX);
+            let Ok(events) = events else {
+                return self.take_stock(&snapshot);
+            };
+            for event in events {
+                if &**table == EXPIRING_TABLE {
+                    if event.is_deletion {
+                        self.deadlines.forget(&event.key);
+                    } else {
+                        self.deadlines.touch(&event.key, now());
+                    }
+                }
+                let found = collect::candidates(&snapshot, &shared.catalog, table, &event);
+                self.candidates.extend(found);
+            }
+        }
+    }
+
+    /// Looks at everything: after a start, and when history has moved on.
+    fn take_stock(&mut self, snapshot: &lockstep_store::Snapshot) {
+        self.candidates.extend(collect::all_candidates(snapshot));
+        for (key, object) in snapshot.range(EXPIRING_TABLE, None, None) {
+            self.deadlines.touch(key, object.meta.created.unwrap_or_else(now));
+        }
+    }
+
+    /// Does some of what there is to do.
+    async fn work(&mut self, shared: &Shared) -> Pause {
+        let mut changes: Vec<(Cause, Change)> =
+            self.deadlines.take_due(now(), BATCH_MAX).into_iter().map(expiration).collect();
+        let batch: Vec<Candidate> =
+            std::iter::from_fn(|| self.candidates.pop_first()).take(BATCH_MAX).collect();
+        if !batch.is_empty() {
+            let snapshot = shared.lock().store.head().clone();
+            let context = collect::context(now(), uuid::Uuid::new_v4().to_string());
+            let view = View { snapshot: &snapshot, catalog: &shared.catalog, context: &context };
+            for candidate in batch {
+                let planned = collect::plan(&view, &candidate).into_iter();
+                changes.extend(planned.map(|change| (Cause::Look(candidate.clone()), change)));
+            }
+        }
+        let (causes, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
+        let outcomes = shared.commit_all(changes).await;
+        let mut is_failing = false;
+        for (cause, outcome) in causes.into_iter().zip(outcomes) {
+            let Err(error) = outcome else { continue };
+            is_failing |= matches!(error, CommitError::Lost(_));
+            match cause {
+                Cause::Look(candidate) => drop(self.candidates.insert(candidate)),
+                Cause::Expired(key) => self.deadlines.touch(&key, now() - EVENT_LIFETIME),
+            }
+        }
+        if is_failing { Pause::Until(PAUSE) } else { self.pause(shared) }
+    }
+
+    fn pause(&self, shared: &Shared) -> Pause {
+        if !self.candidates.is_empty() {
+            return Pause::None;
+        }
+        // History grows old even when nothing happens.
+        let is_remembering = {
+            let mut core = shared.lock();
+            core.store.trim(now());
+            !core.store.log().is_empty()
+        };
+        let rest = if is_remembering { TRIM_EVERY } else { Duration::MAX };
+        let next = self.deadlines.next().map(|at| at.duration_since(now()));
+        Pause::Until(next.map_or(rest, |left| left.try_into().unwrap_or_default()).min(rest))
+    }
+}
+
+/// Why a change is made.
+enum Cause {
+    Look(Candidate),
+    Expired(Arc<str>),
+}
+
+fn expiration(key: Arc<str>) -> (Cause, Change) {
+    let op = Op {
+        table: EXPIRING_TABLE.into(),
+        key: Arc::clone(&key),
+        expect: Expect::Any,
+        write: Write::Delete(None),
+    };
+    (Cause::Expired(key), Change { checks: Vec::new(), ops: vec![op] })
+}

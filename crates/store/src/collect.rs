@@ -1,0 +1,129 @@
+//! What is cleaned up without anybody asking: dependents of owners that are gone, the contents of
+//! namespaces that go, events that are too old.
+//!
+//! Whoever runs this watches what happens, asks [`candidates`] which objects are worth a look, and
+//! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that the
+//! work goes on until there is nothing left to do.
+
+pub mod expiry;
+mod namespace;
+mod owners;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lockstep_api::{
+    Resource,
+    meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN},
+    strategy::WriteContext,
+};
+
+use crate::{
+    change::Change,
+    log::Event,
+    object::Object,
+    rest::{Catalog, Scene},
+    snapshot::Snapshot,
+};
+
+/// An object that may need cleaning up: table and key.
+pub type Candidate = (Arc<str>, Arc<str>);
+
+/// What a planner looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The state to plan on.
+    pub snapshot: &'a Snapshot,
+    /// The kinds.
+    pub catalog: &'a Catalog,
+    /// Who cleans up, and when.
+    pub context: &'a WriteContext,
+}
+
+impl<'a> View<'a> {
+    fn scene(&self, resource: &'a Resource, namespace: &'a str) -> Scene<'a> {
+        Scene {
+            view: self.snapshot,
+            catalog: self.catalog,
+            resource,
+            namespace,
+            context: self.context,
+        }
+    }
+}
+
+/// What to do about one candidate: changes that stand each for itself.
+pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
+    let (Some(object), Some(resource)) =
+        (view.snapshot.get(table, key), view.catalog.stored(table))
+    else {
+        return Vec::new();
+    };
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    if is_namespace && object.meta.is_deleting() {
+        return namespace::plan(view, resource, object);
+    }
+    owners::plan(view, resource, object)
+}
+
+/// Which objects are worth a look after `event` in `table`.
+pub fn candidates(
+    snapshot: &Snapshot,
+    catalog: &Catalog,
+    table: &Arc<str>,
+    event: &Event,
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    let meta = &event.object.meta;
+    if !event.is_deletion {
+        if needs_look(&event.object, event.before.as_deref()) {
+            found.push((Arc::clone(table), Arc::clone(&event.key)));
+        }
+        return found;
+    }
+    for (table, key, _) in snapshot.dependents(&meta.uid) {
+        found.push((Arc::clone(table), Arc::clone(key)));
+    }
+    for owner in &meta.owners {
+        found.extend(owners::locate(catalog, owner, &meta.namespace));
+    }
+    found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+    found
+}
+
+/// All objects worth a look in a state whose history is not known.
+pub fn all_candidates(snapshot: &Snapshot) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for table in snapshot.tables() {
+        for (key, object) in snapshot.range(table, None, None) {
+            if needs_look(object, None) {
+                found.push((Arc::clone(table), Arc::clone(key)));
+            }
+        }
+    }
+    found
+}
+
+fn needs_look(object: &Object, before: Option<&Object>) -> bool {
+    let meta = &object.meta;
+    let is_new_owner = before.is_none_or(|before| before.meta.owners != meta.owners);
+    (is_new_owner && !meta.owners.is_empty()) || is_waiting(object)
+}
+
+/// Whether the deletion of an object waits for us.
+fn is_waiting(object: &Object) -> bool {
+    // A namespace waits without a finalizer in its metadata.
+    let is_collectors = |name: &str| name == FINALIZER_FOREGROUND || name == FINALIZER_ORPHAN;
+    let finalizers = &object.meta.finalizers;
+    object.meta.is_deleting()
+        && (finalizers.is_empty() || finalizers.iter().any(|name| is_collectors(name)))
+}
+
+/// Who the garbage collector writes as.
+pub fn context(now: Timestamp, uid: String) -> WriteContext {
+    let user = "system:serviceaccount:kube-system:generic-garbage-collector".to_owned();
+    WriteContext { now, uid, user }
+}
+
+#[cfg(test)]
+mod tests;

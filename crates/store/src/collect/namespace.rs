@@ -1,0 +1,54 @@
+//! The end of a namespace: first its contents, then itself.
+
+use std::sync::Arc;
+
+use lockstep_api::{
+    Resource, json,
+    strategy::{Json, Propagation},
+};
+use serde_json::Value;
+
+use super::{Candidate, View, owners};
+use crate::{
+    change::Change,
+    object::Object,
+    rest::{self, Catalog},
+    snapshot::Snapshot,
+};
+
+/// What to do about a namespace that is being deleted.
+pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>) -> Vec<Change> {
+    let name = &*namespace.meta.name;
+    let mut changes = Vec::new();
+    let mut is_empty = true;
+    for (table, kind) in view.catalog.tables().filter(|(_, kind)| kind.is_namespaced()) {
+        for (_, object) in view.snapshot.range(table, Some(name), None) {
+            is_empty = false;
+            changes.extend(owners::delete(view, kind, object, Propagation::Background));
+        }
+    }
+    if is_empty {
+        let mut json = namespace.json();
+        release(&mut json);
+        let plan = rest::rewrite(&view.scene(resource, ""), namespace, json);
+        changes.extend((!plan.change.ops.is_empty()).then_some(plan.change));
+    }
+    changes
+}
+
+/// The namespace `name`, if it is being deleted: one object less may have been the last.
+pub(super) fn of(snapshot: &Snapshot, catalog: &Catalog, name: &str) -> Option<Candidate> {
+    let resource = catalog.registry().get("", "v1", "namespaces")?;
+    let namespace = snapshot.get(&resource.table, name)?;
+    namespace.meta.is_deleting().then(|| (Arc::clone(&resource.table), name.into()))
+}
+
+/// Takes our name off the list of those who hold on to the namespace.
+fn release(namespace: &mut Json) {
+    let spec = json::object_mut(namespace, "spec");
+    let Some(list) = spec.get_mut("finalizers").and_then(Value::as_array_mut) else { return };
+    list.retain(|name| name != "kubernetes");
+    if list.is_empty() {
+        spec.remove("finalizers");
+    }
+}

@@ -1,0 +1,130 @@
+use lockstep_api::strategy::Propagation;
+use serde_json::{Value, json};
+
+use crate::{
+    object::Object,
+    rest::DeleteOptions,
+    testing::{World, map},
+};
+
+fn config(name: &str, owners: &[Value], finalizers: &[&str]) -> Value {
+    json!({"metadata": {"name": name, "ownerReferences": owners, "finalizers": finalizers}})
+}
+
+fn owner(of: &Object, is_blocking: bool) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": &*of.meta.name, "uid": &*of.meta.uid,
+        "blockOwnerDeletion": is_blocking,
+    })
+}
+
+fn options(propagation: Propagation) -> DeleteOptions {
+    DeleteOptions { propagation: Some(propagation), ..DeleteOptions::default() }
+}
+
+fn names(world: &World) -> Vec<String> {
+    let snapshot = world.store.published();
+    snapshot.range("configmaps", None, None).map(|(_, o)| o.meta.name.to_string()).collect()
+}
+
+#[test]
+fn dependents_go_when_all_their_owners_are_gone() {
+    let mut world = World::new();
+    let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    let b = world.create("configmaps", "n", config("b", &[], &[])).unwrap();
+    world.create("configmaps", "n", config("of-a", &[owner(&a, false)], &[])).unwrap();
+    let both = [owner(&a, false), owner(&b, false)];
+    world.create("configmaps", "n", config("of-both", &both, &[])).unwrap();
+    world.collect();
+    assert_eq!(names(&world), ["a", "b", "of-a", "of-both"]);
+    world.delete("configmaps", ("n", "a"), &options(Propagation::Background)).unwrap();
+    world.collect();
+    assert_eq!(names(&world), ["b", "of-both"]);
+    let kept = world.get("configmaps", "n/of-both").unwrap();
+    assert_eq!(kept["metadata"]["ownerReferences"].as_array().unwrap().len(), 1);
+    world.delete("configmaps", ("n", "b"), &options(Propagation::Background)).unwrap();
+    world.collect();
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn an_owner_is_who_its_uid_says() {
+    let mut world = World::new();
+    world.create("namespaces", "", json!({"metadata": {"name": "m"}})).unwrap();
+    let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    let mut impostor = owner(&a, false);
+    impostor["uid"] = json!("somebody-else");
+    world.create("configmaps", "n", config("wrong-uid", &[impostor], &[])).unwrap();
+    world.create("configmaps", "m", config("other-namespace", &[owner(&a, false)], &[])).unwrap();
+    let mut unserved = owner(&a, false);
+    unserved["kind"] = json!("Gizmo");
+    world.create("configmaps", "n", config("of-unserved", &[unserved], &[])).unwrap();
+    world.collect();
+    assert_eq!(names(&world), ["a", "of-unserved"]);
+}
+
+#[test]
+fn foreground_deletion_waits_for_those_that_block_it() {
+    let mut world = World::new();
+    let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    let held = config("held", &[owner(&a, true)], &["example.com/hold"]);
+    world.create("configmaps", "n", held).unwrap();
+    world.create("configmaps", "n", config("free", &[owner(&a, true)], &[])).unwrap();
+    world.delete("configmaps", ("n", "a"), &options(Propagation::Foreground)).unwrap();
+    world.collect();
+    assert_eq!(names(&world), ["a", "held"]);
+    let mut held = world.get("configmaps", "n/held").unwrap();
+    assert!(held["metadata"].get("deletionTimestamp").is_some());
+    map(held["metadata"].clone());
+    held["metadata"].as_object_mut().unwrap().remove("finalizers");
+    world.update("configmaps", None, ("n", "held"), held).unwrap();
+    world.collect();
+    assert_eq!(names(&world), [""; 0]);
+}
+
+#[test]
+fn orphans_stay_and_forget_their_owner() {
+    let mut world = World::new();
+    let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    world.create("configmaps", "n", config("of-a", &[owner(&a, true)], &[])).unwrap();
+    world.delete("configmaps", ("n", "a"), &options(Propagation::Orphan)).unwrap();
+    assert_eq!(names(&world), ["a", "of-a"]);
+    world.collect();
+    assert_eq!(names(&world), ["of-a"]);
+    let orphan = world.get("configmaps", "n/of-a").unwrap();
+    assert!(orphan["metadata"].get("ownerReferences").is_none());
+}
+
+#[test]
+fn a_namespace_goes_after_its_contents() {
+    let mut world = World::new();
+    world.create("configmaps", "n", config("a", &[], &["example.com/hold"])).unwrap();
+    world.create("configmaps", "n", config("b", &[], &[])).unwrap();
+    let gone = world.delete("namespaces", ("", "n"), &DeleteOptions::default()).unwrap();
+    assert_eq!(gone.json()["status"]["phase"], "Terminating");
+    world.collect();
+    assert_eq!(names(&world), ["a"]);
+    let refused = world.create("configmaps", "n", config("c", &[], &[])).unwrap_err();
+    assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
+    assert_eq!(refused.details.unwrap().causes[0].reason, "NamespaceTerminating");
+    let mut held = world.get("configmaps", "n/a").unwrap();
+    held["metadata"].as_object_mut().unwrap().remove("finalizers");
+    world.update("configmaps", None, ("n", "a"), held).unwrap();
+    world.collect();
+    assert!(world.get("namespaces", "n").is_none());
+    let missing = world.create("configmaps", "n", config("c", &[], &[])).unwrap_err();
+    assert_eq!(missing.message, "namespaces \"n\" not found");
+}
+
+#[test]
+fn the_namespaces_of_the_system_stay() {
+    let mut world = World::empty();
+    for name in ["default", "kube-system", "kube-public"] {
+        world.create("namespaces", "", json!({"metadata": {"name": name}})).unwrap();
+        let status = world.delete("namespaces", ("", name), &DeleteOptions::default()).unwrap_err();
+        assert_eq!(
+            status.message,
+            format!("namespaces {name:?} is forbidden: this namespace may not be deleted")
+        );
+    }
+}

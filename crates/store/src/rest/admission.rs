@@ -1,0 +1,103 @@
+//! What a new version needs to know of other objects: the priority of a pod's class, an address no
+//! other service has.
+
+use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc};
+
+use lockstep_api::{
+    Status, json,
+    kinds::service::{self, ClusterIp},
+    pod,
+    strategy::Json,
+};
+
+use super::{Scene, metadata::hash};
+use crate::change::Check;
+
+/// Addresses at the start of the range that are only given to those who ask for them.
+const STATIC_ADDRESSES: usize = 256;
+
+/// Gives a new pod the priority of the class it names, or of the default class.
+pub(super) fn set_priority(scene: &Scene<'_>, object: &mut Json, name: &str) -> Result<(), Status> {
+    let is_pod = scene.resource.group.is_empty() && scene.resource.plural == "pods";
+    let classes = scene.catalog.registry().get("scheduling.k8s.io", "v1", "priorityclasses");
+    let Some(classes) = classes.filter(|_| is_pod) else {
+        return Ok(());
+    };
+    let wanted = json::text(object, &["spec", "priorityClassName"]).to_owned();
+    let class = if wanted.is_empty() {
+        let defaults = scene.view.range(&classes.table, None, None).map(|(_, class)| class.json());
+        defaults
+            .filter(|class| json::flag(class, &["globalDefault"]))
+            .min_by_key(|class| json::integer(class, &["value"]))
+    } else {
+        scene.view.get(&classes.table, &wanted).map(|class| class.json())
+    };
+    let Some(class) = class else {
+        // The classes of the system need no object.
+        if wanted.is_empty() || wanted.starts_with("system-") {
+            return Ok(());
+        }
+        let why = format!("no PriorityClass with name {wanted} was found");
+        return Err(Status::forbidden(scene.resource, name, &why));
+    };
+    if wanted.is_empty() {
+        let class_name = json::text(&class, &["metadata", "name"]);
+        json::object_mut(object, "spec").insert("priorityClassName".to_owned(), class_name.into());
+    }
+    let value = json::integer(&class, &["value"]).unwrap_or_default();
+    let policy = match json::text(&class, &["preemptionPolicy"]) {
+        "" => "PreemptLowerPriority",
+        policy => policy,
+    };
+    pod::set_priority(object, value, policy)
+        .map_err(|why| Status::forbidden(scene.resource, name, &why))
+}
+
+/// Gives a service an address, if it wants one. Nothing may happen to other services meanwhile.
+pub(super) fn allocate_address(
+    scene: &Scene<'_>,
+    object: &mut Json,
+    old: Option<&Json>,
+    name: &str,
+) -> Result<Option<Check>, Status> {
+    if !(scene.resource.group.is_empty() && scene.resource.plural == "services") {
+        return Ok(None);
+    }
+    let invalid = |errors| Status::invalid(scene.resource, name, &errors);
+    let wanted = service::cluster_ip_wanted(object, old).map_err(invalid)?;
+    if wanted == ClusterIp::Unneeded {
+        return Ok(None);
+    }
+    let taken = taken(scene);
+    let address = match wanted {
+        ClusterIp::Exactly(address) if taken.contains(&address) => {
+            return Err(invalid(vec![service::already_allocated(address)]));
+        }
+        ClusterIp::Exactly(address) => address,
+        ClusterIp::Any | ClusterIp::Unneeded => free(&taken, &scene.context.uid)
+            .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
+    };
+    service::set_cluster_ip(object, address);
+    Ok(Some(Check::Table {
+        table: Arc::clone(&scene.resource.table),
+        revision: scene.view.table_revision(&scene.resource.table),
+    }))
+}
+
+fn taken(scene: &Scene<'_>) -> BTreeSet<Ipv4Addr> {
+    let services = scene.view.range(&scene.resource.table, None, None);
+    services
+        .filter_map(|(_, object)| object.field(scene.resource, "spec.clusterIP")?.parse().ok())
+        .collect()
+}
+
+/// A free address. The search begins somewhere else each time, so that an address is not given away
+/// again right after it was freed.
+fn free(taken: &BTreeSet<Ipv4Addr>, seed: &str) -> Option<Ipv4Addr> {
+    let all: Vec<Ipv4Addr> = service::service_addresses().collect();
+    let dynamic = all.get(STATIC_ADDRESSES..).unwrap_or_default();
+    let start = usize::try_from(hash(seed)).unwrap_or_default() % dynamic.len().max(1);
+    let (before, after) = dynamic.split_at(start);
+    let mut candidates = after.iter().chain(before).chain(&all[..STATIC_ADDRESSES]);
+    candidates.find(|address| !taken.contains(address)).copied()
+}

@@ -1,0 +1,146 @@
+//! A small cluster without a shell, for tests: writes go in at once, time moves when told to.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+use lockstep_api::{
+    Resource, Status,
+    strategy::{Json, WriteContext},
+};
+use serde_json::Value;
+
+use crate::{
+    Limits, Object, Revision, Store,
+    collect::{self, View},
+    rest::{self, Answer, Catalog, DeleteOptions, Plan, Scene},
+};
+
+/// A store with the built-in kinds.
+pub(crate) struct World {
+    pub(crate) store: Store,
+    pub(crate) catalog: Catalog,
+    pub(crate) now: Timestamp,
+    uids: u32,
+}
+
+impl World {
+    /// An empty store.
+    pub(crate) fn empty() -> Self {
+        Self {
+            store: Store::new(Limits::default()),
+            catalog: Catalog::new(lockstep_api::builtin::registry()),
+            now: "2026-01-02T03:04:05Z".parse().unwrap(),
+            uids: 0,
+        }
+    }
+
+    /// A store with the namespace `n`.
+    pub(crate) fn new() -> Self {
+        let mut world = Self::empty();
+        world.create("namespaces", "", serde_json::json!({"metadata": {"name": "n"}})).unwrap();
+        world
+    }
+
+    pub(crate) fn resource(&self, plural: &str) -> Arc<Resource> {
+        let found = self.catalog.registry().iter().find(|resource| resource.plural == plural);
+        Arc::clone(found.unwrap_or_else(|| panic!("{plural} are not served")))
+    }
+
+    pub(crate) fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    pub(crate) fn get(&self, plural: &str, key: &str) -> Option<Json> {
+        let resource = self.resource(plural);
+        self.store.published().get(&resource.table, key).map(|object| object.json())
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.store.published().revision()
+    }
+
+    /// Plans on the head and carries the plan out.
+    pub(crate) fn write(
+        &mut self,
+        plural: &str,
+        namespace: &str,
+        plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
+    ) -> Result<Arc<Object>, Status> {
+        self.uids += 1;
+        let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
+        let context = WriteContext { now: self.now, uid, user: "tester".to_owned() };
+        let resource = self.resource(plural);
+        let head = self.store.head().clone();
+        let scene = Scene {
+            view: &head,
+            catalog: &self.catalog,
+            resource: &resource,
+            namespace,
+            context: &context,
+        };
+        let plan = plan(&scene)?;
+        let staged = self.store.stage(plan.change).expect("nobody else writes");
+        self.store.publish(staged.revision, self.now);
+        Ok(match plan.answer {
+            Answer::Object(object) => object,
+            Answer::Op(at) => Arc::clone(&staged.objects[at]),
+        })
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        plural: &str,
+        namespace: &str,
+        object: Value,
+    ) -> Result<Arc<Object>, Status> {
+        self.write(plural, namespace, |scene| rest::create(scene, map(object)))
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        plural: &str,
+        sub: Option<&str>,
+        (namespace, name): (&str, &str),
+        object: Json,
+    ) -> Result<Arc<Object>, Status> {
+        self.write(plural, namespace, |scene| rest::update(scene, sub, name, object))
+    }
+
+    pub(crate) fn delete(
+        &mut self,
+        plural: &str,
+        (namespace, name): (&str, &str),
+        options: &DeleteOptions,
+    ) -> Result<Arc<Object>, Status> {
+        self.write(plural, namespace, |scene| rest::delete(scene, name, options))
+    }
+
+    /// Lets the collectors work until there is nothing left to do.
+    pub(crate) fn collect(&mut self) {
+        for _ in 0..1_000 {
+            let snapshot = self.store.head().clone();
+            let candidates: BTreeSet<_> = collect::all_candidates(&snapshot).into_iter().collect();
+            let context = collect::context(self.now, "collector".to_owned());
+            let view = View { snapshot: &snapshot, catalog: &self.catalog, context: &context };
+            let changes: Vec<_> =
+                candidates.iter().flat_map(|candidate| collect::plan(&view, candidate)).collect();
+            if changes.is_empty() {
+                return;
+            }
+            for change in changes {
+                if let Ok(staged) = self.store.stage(change) {
+                    self.store.publish(staged.revision, self.now);
+                }
+            }
+        }
+        panic!("the collectors never come to rest");
+    }
+}
+
+/// A JSON object.
+pub(crate) fn map(value: Value) -> Json {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
