@@ -1,8 +1,8 @@
 //! Real kubectl binaries, built from the published Go modules.
 //!
 //! `go install k8s.io/kubectl@version` has no main package to install, so a wrapper module of a few
-//! lines requires it and calls it as upstream's own `main` does. Binaries are kept by version in the
-//! user's cache folder.
+//! lines requires it and calls it as upstream's own `main` does. Binaries are kept by version in
+//! the user's cache folder.
 
 use std::{
     fs,

@@ -142,8 +142,8 @@ fn fetch_spec(scratch: &Path) -> Result<PathBuf> {
     Ok(module.dir.join("api/openapi-spec/v3"))
 }
 
-/// All schemas of the documents of [`KINDS`]. A schema of one name is the same in all of them but for
-/// the list of groups that `DeleteOptions` belongs to, which is complete in core's, read first.
+/// All schemas of the documents of [`KINDS`]. A schema of one name is the same in all of them but
+/// for the list of groups that `DeleteOptions` belongs to, which is complete in core's, read first.
 fn read_published(spec: &Path) -> Result<BTreeMap<String, Value>> {
     #[derive(Deserialize)]
     struct Document {

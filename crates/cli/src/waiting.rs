@@ -92,7 +92,8 @@ pub(crate) async fn until(
                 ("watch", Some("true".to_owned())),
             ]);
         let mut lines = cluster.stream(&path, "application/json").await?.lines();
-        // A watch may end at any time, and does when its history is gone: look again from the start.
+        // A watch may end at any time, and does when its history is gone: look again from the
+        // start.
         while let Ok(Some(line)) = lines.try_next().await {
             let change: Value = serde_json::from_str(&line)?;
             let object = Some(&change["object"]);

@@ -14,7 +14,8 @@ use serde_saphyr::{Options, Spanned};
 pub(crate) struct Document {
     /// What it says.
     pub(crate) value: Value,
-    /// The line of each node, by field path (`spec.containers[0].name`); the root is the empty path.
+    /// The line of each node, by field path (`spec.containers[0].name`); the root is the empty
+    /// path.
     pub(crate) lines: BTreeMap<String, u64>,
 }
 

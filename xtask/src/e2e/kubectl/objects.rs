@@ -60,7 +60,10 @@ fn creating(suite: &mut Suite) {
     );
     let always = job(1, "x").replace("Never", "Always");
     let always = create().stdin(&always).code(1).err("spec.template.spec.restartPolicy");
-    suite.check("14 a job that restarts always", always.err("valid values: \"OnFailure\", \"Never\""));
+    suite.check(
+        "14 a job that restarts always",
+        always.err("valid values: \"OnFailure\", \"Never\""),
+    );
     let nameless = "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: made-}\n";
     suite.check("20 a generated name", create().stdin(nameless).out("configmap/made-"));
     suite.prove("20 its suffix has five letters of the alphabet", |suite| {
