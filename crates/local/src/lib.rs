@@ -2,6 +2,7 @@
 
 pub mod auth;
 pub mod cluster;
+pub mod controllers;
 pub mod embedded;
 pub mod files;
 pub mod journal;

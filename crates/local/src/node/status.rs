@@ -135,7 +135,7 @@ pub fn spawn(client: Client, description: NodeDescription) -> JoinHandle<()> {
                 Duration::try_from(now.duration_since(at)).is_ok_and(|passed| passed >= REPORT)
             });
             let mut wait = HEARTBEAT;
-            if is_due || !exists(&client, &description.name).await {
+            if is_due || !is_known_ready(&client, &description.name).await {
                 match register(&client, &description).await {
                     Ok(()) => reported = Some(now),
                     Err(error) => {
@@ -183,10 +183,19 @@ async fn report(api: &Api<Node>, wanted: &Node) -> kube::Result<()> {
     api.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await.map(drop)
 }
 
-async fn exists(client: &Client, name: &str) -> bool {
+/// Whether the API knows the node and thinks that it is ready: after a pause of this process it may
+/// have been given up.
+async fn is_known_ready(client: &Client, name: &str) -> bool {
     let api: Api<Node> = Api::all(client.clone());
-    // Not being able to ask is not "gone".
-    !matches!(api.get_metadata_opt(name).await, Ok(None))
+    match api.get_opt(name).await {
+        Ok(None) => false,
+        Ok(Some(node)) => {
+            let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+            conditions.iter().any(|it| it.type_ == "Ready" && it.status == "True")
+        }
+        // Not being able to ask is not "gone".
+        Err(_) => true,
+    }
 }
 
 async fn renew_lease(client: &Client, name: &str) -> kube::Result<()> {

@@ -1,0 +1,25 @@
+//! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints, the
+//! life and death of nodes. Each follows what it needs through a client and runs until it is aborted.
+
+pub mod endpoints;
+pub mod node_lifecycle;
+pub mod service_account;
+
+use kube::Client;
+use tokio::task::JoinHandle;
+
+/// How the controllers work.
+#[derive(Clone, Debug, Default)]
+pub struct ControllerOptions {
+    /// When nodes count as lost and what follows.
+    pub nodes: node_lifecycle::NodeLifecycleOptions,
+}
+
+/// Starts all controllers.
+pub fn spawn(client: &Client, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
+    vec![
+        service_account::spawn(client.clone()),
+        endpoints::spawn(client.clone()),
+        node_lifecycle::spawn(client.clone(), options.nodes.clone()),
+    ]
+}

@@ -1,0 +1,216 @@
+//! Services with a selector get EndpointSlices (and Endpoints) that list their pods.
+
+mod slices;
+mod write;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use lockstep_control::engine::WorkQueue;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use self::slices::{Slices, endpoint_of};
+use crate::observe::{Change, ObjectKey, forward};
+
+/// Changes that come this close together are written together.
+const COALESCE: Duration = Duration::from_millis(50);
+
+/// The same for services with many pods.
+const COALESCE_LARGE: Duration = Duration::from_millis(500);
+
+/// How long to wait after a write that failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A service: namespace and name.
+type Key = (String, String);
+
+/// Starts the controller.
+pub fn spawn(client: Client) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let (sender, receiver) = mpsc::channel(1024);
+        let config = || watcher::Config::default().page_size(5_000);
+        let watches = [
+            forward(Api::<Pod>::all(client.clone()), config(), sender.clone(), Message::Pod),
+            forward(Api::<Service>::all(client.clone()), config(), sender, Message::Service),
+        ];
+        let controller = Controller {
+            client,
+            services: HashMap::new(),
+            pods: HashMap::new(),
+            queue: WorkQueue::new(),
+            synced: 0,
+        };
+        controller.run(receiver).await;
+        for watch in watches {
+            watch.abort();
+        }
+    })
+}
+
+enum Message {
+    Pod(Change<Pod>),
+    Service(Change<Service>),
+}
+
+struct Controller {
+    client: Client,
+    services: HashMap<Key, Entry>,
+    /// What matters of each pod, by namespace and uid.
+    pods: HashMap<String, HashMap<String, Pod>>,
+    queue: WorkQueue<Key>,
+    synced: u8,
+}
+
+struct Entry {
+    service: Service,
+    slices: Slices,
+    /// Pods that have changed since the last write, by uid.
+    dirty: HashSet<String>,
+    /// Whether all pods have to be looked at.
+    is_new: bool,
+}
+
+impl Controller {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Message>) {
+        let mut batch = Vec::new();
+        loop {
+            let due = self.queue.next_due().filter(|_| self.synced >= 2);
+            let wait = due.map(|at| {
+                Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
+            });
+            tokio::select! {
+                count = receiver.recv_many(&mut batch, 1024) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for message in batch.drain(..) {
+                        self.hear(message);
+                    }
+                }
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {
+                    while let Some(key) = self.queue.take_due(Timestamp::now()) {
+                        self.queue.done(&key);
+                        self.sync(&key).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        match message {
+            Message::Service(Change::Put(service)) => {
+                let key = (service.namespace().unwrap_or_default(), service.name_any());
+                let old = self.services.remove(&key);
+                if selector(&service).is_empty() {
+                    return;
+                }
+                let slices = old.map(|old| old.slices).unwrap_or_default();
+                let entry =
+                    Entry { service: *service, slices, dirty: HashSet::new(), is_new: true };
+                self.services.insert(key.clone(), entry);
+                self.queue.add(key, Timestamp::now());
+            }
+            Message::Service(Change::Gone(key)) => {
+                // The slices go with the service that owns them.
+                self.services.remove(&(key.namespace, key.name));
+            }
+            Message::Pod(Change::Put(pod)) => self.put_pod(*pod),
+            Message::Pod(Change::Gone(key)) => self.remove_pod(&key),
+            Message::Service(Change::Synced) | Message::Pod(Change::Synced) => {
+                self.synced = self.synced.saturating_add(1);
+            }
+        }
+    }
+
+    fn put_pod(&mut self, pod: Pod) {
+        let (namespace, uid) = (pod.namespace().unwrap_or_default(), pod.uid().unwrap_or_default());
+        let old = self.pods.entry(namespace.clone()).or_default().insert(uid.clone(), pod);
+        let Some(new) = self.pods.get(&namespace).and_then(|all| all.get(&uid)) else { return };
+        let now = Timestamp::now();
+        for (key, entry) in self.services.iter_mut().filter(|(key, _)| key.0 == namespace) {
+            let is_about = |pod: &Pod| matches(&entry.service, pod);
+            let was = old.as_ref().filter(|old| is_about(old));
+            let is = Some(new).filter(|new| is_about(new));
+            let endpoint = |pod: &Pod| endpoint_of(&entry.service, pod);
+            if was.and_then(endpoint) != is.and_then(endpoint) {
+                entry.dirty.insert(uid.clone());
+                let wait = if entry.slices.is_large() { COALESCE_LARGE } else { COALESCE };
+                self.queue.add(key.clone(), now.checked_add(wait).unwrap_or(now));
+            }
+        }
+    }
+
+    fn remove_pod(&mut self, key: &ObjectKey) {
+        let Some(all) = self.pods.get_mut(&key.namespace) else { return };
+        let Some(old) = all.remove(&key.uid) else { return };
+        let now = Timestamp::now();
+        for (service, entry) in self.services.iter_mut() {
+            if service.0 == key.namespace && matches(&entry.service, &old) {
+                entry.dirty.insert(key.uid.clone());
+                self.queue.add(service.clone(), now.checked_add(COALESCE).unwrap_or(now));
+            }
+        }
+    }
+
+    async fn sync(&mut self, key: &Key) {
+        let Some(entry) = self.services.get_mut(key) else { return };
+        let empty = HashMap::new();
+        let pods = self.pods.get(&key.0).unwrap_or(&empty);
+        let find = |uid: &str| {
+            let pod = pods.get(uid).filter(|pod| matches(&entry.service, pod))?;
+            endpoint_of(&entry.service, pod)
+        };
+        if entry.is_new {
+            let mut uids: Vec<(&str, &str)> = pods
+                .iter()
+                .map(|(uid, pod)| (pod.metadata.name.as_deref().unwrap_or_default(), uid.as_str()))
+                .collect();
+            uids.sort_unstable();
+            for (_, uid) in uids {
+                entry.slices.put(uid, find(uid));
+            }
+            let gone: Vec<String> =
+                entry.slices.uids().filter(|uid| !pods.contains_key(*uid)).cloned().collect();
+            for uid in gone {
+                entry.slices.put(&uid, None);
+            }
+            entry.slices.touch_all();
+        } else {
+            for uid in &entry.dirty {
+                entry.slices.put(uid, find(uid));
+            }
+        }
+        match write::write(&self.client, &entry.service, &mut entry.slices).await {
+            Ok(()) => {
+                entry.dirty.clear();
+                entry.is_new = false;
+            }
+            Err(error) => {
+                warn!(service = %key.1, namespace = %key.0, %error, "endpoints not written");
+                let now = Timestamp::now();
+                self.queue.add(key.clone(), now.checked_add(RETRY).unwrap_or(now));
+            }
+        }
+    }
+}
+
+fn selector(service: &Service) -> BTreeMap<String, String> {
+    let spec = service.spec.as_ref();
+    let is_external = spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName");
+    let selector = spec.filter(|_| !is_external).and_then(|spec| spec.selector.clone());
+    selector.unwrap_or_default()
+}
+
+fn matches(service: &Service, pod: &Pod) -> bool {
+    let Some(selector) = service.spec.as_ref().and_then(|spec| spec.selector.as_ref()) else {
+        return false;
+    };
+    !selector.is_empty() && selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value))
+}

@@ -1,0 +1,268 @@
+//! The life and death of nodes: a node without heartbeat is lost, its pods are marked and evicted, and
+//! pods whose node no longer exists are collected.
+
+mod decide;
+mod write;
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
+use lockstep_control::engine::WorkQueue;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tracing::{info, warn};
+
+use crate::node::fake::{FAKE_NODE, LOST};
+use crate::node::status::LEASE_NAMESPACE;
+use crate::observe::{Change, forward};
+use crate::recorder::Recorder;
+
+/// When nodes count as lost and what follows.
+#[derive(Clone, Debug)]
+pub struct NodeLifecycleOptions {
+    /// How long a node may go without a heartbeat.
+    pub heartbeat_max: Duration,
+    /// How long a pod whose node does not exist is left alone.
+    pub orphan_after: Duration,
+}
+
+impl Default for NodeLifecycleOptions {
+    fn default() -> Self {
+        Self { heartbeat_max: Duration::from_secs(50), orphan_after: Duration::from_secs(40) }
+    }
+}
+
+/// Starts the controller.
+pub fn spawn(client: Client, options: NodeLifecycleOptions) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let (sender, receiver) = mpsc::channel(1024);
+        let config = || watcher::Config::default().page_size(5_000);
+        let leases: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
+        let bound = config().fields("spec.nodeName!=");
+        let watches = [
+            forward(Api::<Node>::all(client.clone()), config(), sender.clone(), Message::Node),
+            forward(leases, config(), sender.clone(), Message::Lease),
+            forward(Api::<Pod>::all(client.clone()), bound, sender, Message::Pod),
+        ];
+        let controller = Controller {
+            recorder: Recorder::spawn(client.clone(), "node-controller", ""),
+            client,
+            options,
+            nodes: HashMap::new(),
+            beats: HashMap::new(),
+            pods: HashMap::new(),
+            by_node: HashMap::new(),
+            missing: HashMap::new(),
+            queue: WorkQueue::new(),
+            synced: 0,
+        };
+        controller.run(receiver).await;
+        for watch in watches {
+            watch.abort();
+        }
+    })
+}
+
+enum Message {
+    Node(Change<Node>),
+    Lease(Change<Lease>),
+    Pod(Change<Pod>),
+}
+
+/// What a pass is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    /// A node, by name: is it alive?
+    Node(String),
+    /// A pod, by uid: must it leave?
+    Pod(String),
+}
+
+struct Controller {
+    client: Client,
+    recorder: Recorder,
+    options: NodeLifecycleOptions,
+    nodes: HashMap<String, Node>,
+    /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock counts.
+    beats: HashMap<String, (Option<Timestamp>, Timestamp)>,
+    pods: HashMap<String, Pod>,
+    by_node: HashMap<String, BTreeSet<String>>,
+    /// Nodes that pods are bound to but that do not exist, and since when we know.
+    missing: HashMap<String, Timestamp>,
+    queue: WorkQueue<Key>,
+    synced: u8,
+}
+
+impl Controller {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Message>) {
+        let mut batch = Vec::new();
+        loop {
+            let due = self.queue.next_due().filter(|_| self.synced >= 3);
+            let wait = due.map(|at| {
+                Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
+            });
+            tokio::select! {
+                count = receiver.recv_many(&mut batch, 1024) => {
+                    if count == 0 {
+                        return;
+                    }
+                    for message in batch.drain(..) {
+                        self.hear(message);
+                    }
+                }
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {
+                    while let Some(key) = self.queue.take_due(Timestamp::now()) {
+                        self.queue.done(&key);
+                        match key {
+                            Key::Node(name) => self.look_at_node(&name).await,
+                            Key::Pod(uid) => self.look_at_pod(&uid).await,
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        let now = Timestamp::now();
+        match message {
+            Message::Node(Change::Put(node)) => {
+                let name = node.name_any();
+                self.missing.remove(&name);
+                self.beats.entry(name.clone()).or_insert((None, now));
+                self.nodes.insert(name.clone(), *node);
+                self.touch_node(name, now);
+            }
+            Message::Node(Change::Gone(key)) => {
+                info!(node = %key.name, "node is gone");
+                self.nodes.remove(&key.name);
+                self.beats.remove(&key.name);
+                self.touch_node(key.name, now);
+            }
+            Message::Lease(Change::Put(lease)) => {
+                let said = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
+                let said = said.map(|time| time.0);
+                let beat = self.beats.entry(lease.name_any()).or_insert((None, now));
+                if beat.0 != said {
+                    *beat = (said, now);
+                    self.queue.add(Key::Node(lease.name_any()), now);
+                }
+            }
+            Message::Pod(Change::Put(pod)) => {
+                let uid = pod.uid().unwrap_or_default();
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+                let node = node.unwrap_or_default();
+                self.by_node.entry(node.clone()).or_default().insert(uid.clone());
+                self.pods.insert(uid.clone(), *pod);
+                // Most pods are on nodes with which nothing is wrong.
+                let is_fine = self.nodes.get(&node).is_some_and(|node| !decide::evicts(node));
+                if !is_fine {
+                    self.queue.add(Key::Pod(uid), now);
+                }
+            }
+            Message::Pod(Change::Gone(key)) => {
+                if let Some(pod) = self.pods.remove(&key.uid) {
+                    let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+                    if let Some(all) = self.by_node.get_mut(&node) {
+                        all.remove(&key.uid);
+                        if all.is_empty() {
+                            self.by_node.remove(&node);
+                        }
+                    }
+                }
+            }
+            Message::Lease(Change::Gone(_)) => {}
+            Message::Node(Change::Synced)
+            | Message::Lease(Change::Synced)
+            | Message::Pod(Change::Synced) => self.synced = self.synced.saturating_add(1),
+        }
+    }
+
+    /// Looks at a node again, and at its pods if something may be wrong with it.
+    fn touch_node(&mut self, name: String, now: Timestamp) {
+        let is_fine = self.nodes.get(&name).is_some_and(|node| !decide::evicts(node));
+        if !is_fine {
+            for uid in self.by_node.get(&name).into_iter().flatten() {
+                self.queue.add(Key::Pod(uid.clone()), now);
+            }
+        }
+        self.queue.add(Key::Node(name), now);
+    }
+
+    async fn look_at_node(&mut self, name: &str) {
+        let now = Timestamp::now();
+        let Some(node) = self.nodes.get(name) else { return };
+        let is_fake = node.labels().contains_key(FAKE_NODE);
+        let (_, seen) = self.beats.get(name).copied().unwrap_or((None, now));
+        let lost_at = seen.checked_add(self.options.heartbeat_max).unwrap_or(Timestamp::MAX);
+        let is_lost = if is_fake {
+            node.annotations().get(LOST).is_some_and(|value| value == "true")
+        } else {
+            lost_at <= now
+        };
+        let came_back = is_fake && !is_lost && decide::is_unknown(node);
+        let marked = match (is_lost, came_back) {
+            (true, _) => decide::lost(node, now),
+            (_, true) => decide::ready_again(node, now),
+            _ => None,
+        };
+        if is_lost && marked.is_some() {
+            warn!(node = name, "node is lost: no heartbeat");
+        }
+        let current = marked.as_ref().unwrap_or(node).clone();
+        if let Some(marked) = marked
+            && !write::conditions(&self.client, &marked).await
+        {
+            return self.retry(Key::Node(name.to_owned()), now);
+        }
+        if let Some(taints) = decide::taints(&current, now)
+            && !write::taints(&self.client, &current, taints).await
+        {
+            return self.retry(Key::Node(name.to_owned()), now);
+        }
+        if is_lost {
+            for uid in self.by_node.get(name).cloned().unwrap_or_default() {
+                if let Some(pod) = self.pods.get(&uid) {
+                    write::not_ready(&self.client, pod, now).await;
+                }
+            }
+        } else if !is_fake {
+            self.queue.add(Key::Node(name.to_owned()), lost_at.max(now));
+        }
+    }
+
+    async fn look_at_pod(&mut self, uid: &str) {
+        let now = Timestamp::now();
+        let Some(pod) = self.pods.get(uid) else { return };
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        if let Some(node) = self.nodes.get(&node) {
+            match decide::eviction(pod, node) {
+                Some(at) if at <= now => {
+                    if !write::evict(&self.client, &self.recorder, pod, now).await {
+                        self.retry(Key::Pod(uid.to_owned()), now);
+                    }
+                }
+                Some(at) => self.queue.add(Key::Pod(uid.to_owned()), at),
+                None => {}
+            }
+            return;
+        }
+        let since = *self.missing.entry(node).or_insert(now);
+        let due = since.checked_add(self.options.orphan_after).unwrap_or(Timestamp::MAX);
+        if due > now {
+            return self.queue.add(Key::Pod(uid.to_owned()), due);
+        }
+        if !write::collect(&self.client, pod, now).await {
+            self.retry(Key::Pod(uid.to_owned()), now);
+        }
+    }
+
+    fn retry(&mut self, key: Key, now: Timestamp) {
+        self.queue.add(key, now.checked_add(Duration::from_secs(1)).unwrap_or(now));
+    }
+}
