@@ -1,5 +1,6 @@
 //! The node with real processes.
 
+#[cfg(test)]
 mod node {
     pub(crate) mod containers;
     pub(crate) mod limits;

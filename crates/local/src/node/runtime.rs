@@ -300,9 +300,9 @@ pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {
 }
 
 fn remove_tree(path: &Path) {
-    if let Err(error) = fs::remove_dir_all(path) {
-        if error.kind() != io::ErrorKind::NotFound {
-            tracing::warn!(path = %path.display(), %error, "cannot remove files of a pod");
-        }
+    if let Err(error) = fs::remove_dir_all(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(path = %path.display(), %error, "cannot remove files of a pod");
     }
 }

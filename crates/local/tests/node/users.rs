@@ -70,17 +70,20 @@ fn a_user_without_rights_and_namespaces_can_do_everything_else() {
 /// Makes every `unshare` of this process and its children fail, as hardened kernels do.
 #[expect(unsafe_code, reason = "seccomp filters are raw system calls")]
 fn forbid_unshare() -> io::Result<()> {
-    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const JUMP_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let filter = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let filter = |code: u32, jf, k: u32| libc::sock_filter {
+        code: u16::try_from(code).expect("all codes are small"),
+        jt: 0,
+        jf,
+        k,
+    };
+    let unshare = u32::try_from(libc::SYS_unshare).expect("all numbers are small");
     let mut filters = [
-        filter(LOAD, 0, 0, 0),
-        filter(JUMP_EQUAL, 0, 1, libc::SYS_unshare as u32),
-        filter(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        filter(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        filter(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        filter(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, unshare),
+        filter(libc::BPF_RET, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM.unsigned_abs()),
+        filter(libc::BPF_RET, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog { len: filters.len() as u16, filter: filters.as_mut_ptr() };
+    let program = libc::sock_fprog { len: 4, filter: filters.as_mut_ptr() };
     // SAFETY: the program and its filters live until the call returns.
     let done = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0

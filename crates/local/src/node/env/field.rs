@@ -1,6 +1,7 @@
 //! Fields of a pod and resources of its containers, as text: the downward API.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
@@ -123,11 +124,15 @@ fn quote(text: &str) -> String {
             '\u{8}' => quoted.push_str("\\b"),
             '\u{b}' => quoted.push_str("\\v"),
             '\u{c}' => quoted.push_str("\\f"),
-            c if c.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c if c.is_ascii_control() => escape(&mut quoted, 'x', 2, c),
+            c if c.is_control() => escape(&mut quoted, 'u', 4, c),
             c => quoted.push(c),
         }
     }
     quoted.push('"');
     quoted
+}
+
+fn escape(quoted: &mut String, kind: char, digits: usize, c: char) {
+    write!(quoted, "\\{kind}{:0digits$x}", u32::from(c)).expect("a String takes anything");
 }

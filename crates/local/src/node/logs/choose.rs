@@ -122,7 +122,8 @@ mod tests {
         let creating = json!({"waiting": {"reason": "ContainerCreating"}});
         let not_run = json!({"terminated": {"exitCode": 128, "reason": "StartError"}});
         let none = json!({});
-        let cases: [(&str, &Value, &Value, u32, bool, Result<u32, &str>); 9] = [
+        type Case<'a> = (&'a str, &'a Value, &'a Value, u32, bool, Result<u32, &'a str>);
+        let cases: [Case<'_>; 9] = [
             ("first run", &running, &none, 0, false, Ok(0)),
             ("after restarts", &running, &ended(1), 2, false, Ok(2)),
             ("before restarts", &running, &ended(1), 2, true, Ok(1)),

@@ -1,6 +1,7 @@
 //! One hosts file per namespace, rewritten in place because containers have it mounted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::Ipv4Addr;
@@ -177,7 +178,8 @@ impl Hosts {
         for entry in self.entries.values() {
             let names = entry.names(namespace);
             if !names.is_empty() {
-                text.push_str(&format!("{} {}\n", entry.address, names.join(" ")));
+                writeln!(text, "{} {}", entry.address, names.join(" "))
+                    .expect("a String takes anything");
             }
         }
         // Readers hold the file open; what stays the same is not touched under them.

@@ -82,7 +82,7 @@ pub(super) fn attend(
         let (reader, writer) = stream.into_split();
         let reply = converse(reader, writer, receiver).await;
         let exited = match reply {
-            Some(Reply::Exited(exited)) => exited,
+            Some(Reply::Exited(exited)) => *exited,
             // The shim is gone without a word. It may have written some down.
             _ => {
                 let dir = shared.dirs.container(&id);

@@ -98,10 +98,9 @@ impl Shim {
                 sources.push((Ready::Output(stream), PollFd::new(fd, PollFlags::IN)));
             }
         }
-        if let Some(oom) = self.cgroup.as_ref().and_then(Cgroup::oom) {
-            if !self.ran_out_of_memory {
-                sources.push((Ready::Memory, PollFd::new(oom, PollFlags::IN)));
-            }
+        let oom = self.cgroup.as_ref().and_then(Cgroup::oom);
+        if let Some(oom) = oom.filter(|_| !self.ran_out_of_memory) {
+            sources.push((Ready::Memory, PollFd::new(oom, PollFlags::IN)));
         }
         sources.push((Ready::Caller, PollFd::new(&self.listener, PollFlags::IN)));
         let mut deadline: Option<Instant> = None;
@@ -262,7 +261,7 @@ impl Shim {
 
     fn finish(mut self) {
         self.drain_output();
-        let (status, finished_at) = self.ended.map_or((None, wire::now()), |(s, at)| (Some(s), at));
+        let (status, finished_at) = self.ended.unzip();
         let code = status.map_or(137, exit_code);
         let oom_kills = self.cgroup.as_ref().map_or(0, Cgroup::oom_kills);
         let exited = Exited {
@@ -271,7 +270,7 @@ impl Shim {
             signal: status.and_then(WaitStatus::terminating_signal),
             oom_killed: code != 0 && (self.ran_out_of_memory || oom_kills > 0),
             started_at: self.started.at,
-            finished_at,
+            finished_at: finished_at.unwrap_or_else(wire::now),
             message: self.message(code),
         };
         // The cgroup goes first: who hears of the end may count on everything being gone.
@@ -282,7 +281,7 @@ impl Shim {
         let _ = self.folder.write(files::EXIT, &record, 0o600);
         self.folder.remove(files::CONTROL);
         for connection in &mut self.connections {
-            let _ = connection.send(&Reply::Exited(exited.clone()));
+            let _ = connection.send(&Reply::Exited(Box::new(exited.clone())));
         }
     }
 

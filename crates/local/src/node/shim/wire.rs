@@ -126,7 +126,7 @@ pub(crate) enum Reply {
     /// It does not, for a reason of ours.
     Broken(String),
     /// It ended and nothing of it is left.
-    Exited(Exited),
+    Exited(Box<Exited>),
     /// The command ended; its output came before.
     ExecEnded { code: i32 },
     /// The command was killed because it took too long.
