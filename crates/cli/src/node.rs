@@ -1,7 +1,7 @@
 //! The options of the node inside `up` and `run`.
 
 use anyhow::Result;
-use lockstep_local::embedded;
+use lockstep_local::{embedded, node::runtime::RuntimeOptions};
 
 /// What the node is like.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -15,7 +15,11 @@ pub(crate) struct NodeOptions {
 impl NodeOptions {
     /// The options of a cluster with such a node.
     pub(crate) fn embedded(&self) -> Result<embedded::Options> {
-        let mut options = embedded::Options::default();
+        let node = embedded::NodeOptions {
+            runtime: RuntimeOptions::from_env(),
+            ..embedded::NodeOptions::default()
+        };
+        let mut options = embedded::Options { node: Some(node), ..embedded::Options::default() };
         if let Some(name) = &self.node_name {
             options.node_name.clone_from(name);
         }

@@ -87,11 +87,14 @@ impl Token {
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, token)| token.trim());
         match given {
-            Some(token) if bool::from(token.as_bytes().ct_eq(self.0.as_bytes())) => {
-                Ok(User::admin())
-            }
+            Some(token) if self.is(token) => Ok(User::admin()),
             _ => Err(Status::unauthorized()),
         }
+    }
+
+    /// Whether `given` is the token.
+    pub fn is(&self, given: &str) -> bool {
+        bool::from(given.as_bytes().ct_eq(self.0.as_bytes()))
     }
 }
 

@@ -2,6 +2,7 @@
 //! stopped together.
 
 mod bootstrap;
+mod node;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -11,7 +12,10 @@ use std::{
 
 use jiff::Timestamp;
 use lockstep_api::builtin;
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    task::{JoinHandle, JoinSet},
+};
 use tracing::info;
 
 use crate::{
@@ -19,9 +23,18 @@ use crate::{
     cluster::{self, Cluster, OpenError},
     files::{self, FileError},
     kubeconfig::Kubeconfig,
-    server::{Limits, Parts, Server},
+    node::{
+        dirs::NodeDirs,
+        fake::{self, FakeOptions},
+    },
+    scheduler::{self, SchedulerOptions},
+    server::{Limits, Parts, Server, register_reviews},
     tls::{Authority, TlsError},
 };
+
+pub use node::NodeOptions;
+
+use node::Node;
 
 /// What kind of cluster to start.
 #[derive(Clone, Debug)]
@@ -36,6 +49,10 @@ pub struct Options {
     pub name: String,
     /// What the node is called.
     pub node_name: String,
+    /// What the node is like; without one, pods stay where they are put.
+    pub node: Option<NodeOptions>,
+    /// Nodes whose pods only pretend.
+    pub fake_nodes: Option<FakeOptions>,
     /// How much the API server serves at once.
     pub limits: Limits,
     /// How far back watchers may go.
@@ -50,6 +67,8 @@ impl Default for Options {
             allows_remote: false,
             name: "lockstep".to_owned(),
             node_name: host_name(),
+            node: None,
+            fake_nodes: None,
             limits: Limits::default(),
             history: lockstep_store::Limits::default(),
         }
@@ -73,6 +92,9 @@ pub enum StartError {
         "{0} can be reached from other machines: say that this is wanted, or use a loopback address"
     )]
     Remote(SocketAddr),
+    /// The node cannot keep its files or claim its addresses.
+    #[error("cannot start the node")]
+    Node(#[source] std::io::Error),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
@@ -101,6 +123,9 @@ pub struct Embedded {
     address: Option<SocketAddr>,
     kubeconfig: Option<String>,
     ready_after: Duration,
+    node: Option<Node>,
+    /// Controllers, the scheduler and fake nodes: ended first.
+    agents: Vec<JoinHandle<()>>,
     tasks: JoinSet<()>,
 }
 
@@ -116,27 +141,28 @@ impl Embedded {
             Some(address) => Some(bind(address, options.allows_remote).await?),
             None => None,
         };
+        let mut registry = builtin::registry();
+        register_reviews(&mut registry);
         let cluster = Cluster::open(cluster::Options {
-            registry: builtin::registry(),
+            registry,
             data_dir: options.data_dir.clone(),
             limits: options.history,
         })?;
         let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
+        let folders = Folders::of(&options)?;
         let server = Server::new(Parts {
             cluster: cluster.clone(),
             token: token.clone(),
             names: names(&options.node_name),
             limits: options.limits,
+            logs: folders.as_ref().map(|folders| folders.dirs.clone()),
         });
         bootstrap::run(&cluster).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
         if let Some((listener, bound)) = listener {
-            let tls = authority.server_config(
-                std::slice::from_ref(&options.node_name),
-                &reachable(bound.ip()),
-                now,
-            )?;
+            let hosts = std::slice::from_ref(&options.node_name);
+            let tls = authority.server_config(hosts, &reachable(bound.ip()), now)?;
             let config = Kubeconfig {
                 name: &options.name,
                 address: bound,
@@ -150,9 +176,10 @@ impl Embedded {
             let server = server.clone();
             tasks.spawn(async move { server.listen(listener, tls).await });
         }
+        let (node, agents) = start_agents(options, folders, &server).await?;
         let ready_after = started.elapsed();
         info!(?address, ?ready_after, "the cluster is ready");
-        Ok(Self { cluster, server, address, kubeconfig, ready_after, tasks })
+        Ok(Self { cluster, server, address, kubeconfig, ready_after, node, agents, tasks })
     }
 
     /// A client of this cluster, in-process, as its administrator.
@@ -185,11 +212,65 @@ impl Embedded {
         self.ready_after
     }
 
-    /// Stops the cluster: what is being answered is answered, watches end, connections close.
+    /// Stops the cluster: containers are asked to end and get the grace of their pods, what is being
+    /// answered is answered, watches end, connections close.
     pub async fn shutdown(mut self) {
+        // Whoever would start something again goes first.
+        for agent in &self.agents {
+            agent.abort();
+        }
+        if let Some(node) = self.node.take() {
+            node.stop(&self.cluster).await;
+        }
         self.server.stop();
         while self.tasks.join_next().await.is_some() {}
     }
+}
+
+/// Where the node keeps its files.
+struct Folders {
+    dirs: NodeDirs,
+    /// Removed at the end, when nothing is to stay.
+    scratch: Option<PathBuf>,
+}
+
+impl Folders {
+    fn of(options: &Options) -> Result<Option<Self>, StartError> {
+        if options.node.is_none() {
+            return Ok(None);
+        }
+        if let Some(folder) = &options.data_dir {
+            let folder = std::path::absolute(folder).map_err(StartError::Node)?;
+            return Ok(Some(Self { dirs: NodeDirs::new(folder), scratch: None }));
+        }
+        let name = format!("lockstep-{}", uuid::Uuid::new_v4().simple());
+        let folder = std::env::temp_dir().join(name);
+        files::private_folder(&folder)?;
+        Ok(Some(Self { dirs: NodeDirs::new(folder.clone()), scratch: Some(folder) }))
+    }
+}
+
+/// Starts what makes pods run: the scheduler, fake nodes, the node.
+async fn start_agents(
+    options: Options,
+    folders: Option<Folders>,
+    server: &Server,
+) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
+    let mut agents = Vec::new();
+    if options.node.is_some() || options.fake_nodes.is_some() {
+        let client = server.client(User::component("kube-scheduler"));
+        agents.push(scheduler::spawn(client, SchedulerOptions::default()));
+    }
+    if let Some(fake) = options.fake_nodes {
+        agents.push(fake::spawn(server.client(User::component("node:fake")), fake));
+    }
+    let node = match (options.node, folders) {
+        (Some(node), Some(folders)) => {
+            Some(Node::start(&options.node_name, folders, server, node).await?)
+        }
+        _ => None,
+    };
+    Ok((node, agents))
 }
 
 async fn bind(

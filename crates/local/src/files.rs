@@ -23,7 +23,7 @@ pub struct FileError {
 /// Replaces `path` with `content`, mode 0600: a reader sees the old file or the new one, never a part.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let failed = |source| FileError { action: "write", path: path.to_owned(), source };
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     // The process id keeps two writers of one file from sharing a temporary one.
     name.push(format!(".{}.tmp", std::process::id()));

@@ -20,6 +20,7 @@ mod present;
 mod query;
 mod request;
 mod respond;
+mod reviews;
 mod subresources;
 mod verbs;
 
@@ -32,8 +33,10 @@ use tower::ServiceExt;
 use crate::{
     auth::{Token, User},
     cluster::Cluster,
+    node::dirs::NodeDirs,
 };
 pub use limits::Limits;
+pub use reviews::register as register_reviews;
 
 /// What the server is made of.
 pub struct Parts {
@@ -45,6 +48,8 @@ pub struct Parts {
     pub names: Vec<String>,
     /// How much is served at once.
     pub limits: Limits,
+    /// Where the node keeps the logs of pods, if there is a node.
+    pub logs: Option<NodeDirs>,
 }
 
 /// The API server. Clones are the same server.
@@ -60,6 +65,7 @@ pub(crate) struct App {
     pub(crate) metrics: metrics::Metrics,
     pub(crate) documents: openapi::Documents,
     pub(crate) stop: watch::Sender<bool>,
+    pub(crate) logs: Option<NodeDirs>,
     connections_max: usize,
 }
 
@@ -71,6 +77,7 @@ impl Server {
             cluster: parts.cluster,
             token: parts.token,
             names: parts.names,
+            logs: parts.logs,
             gate: limits::Gate::new(parts.limits),
             documents: openapi::Documents::default(),
             stop: watch::Sender::new(false),

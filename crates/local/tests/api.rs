@@ -1,4 +1,5 @@
 //! The API over HTTP, in-process: what clients send and what they get, to the letter.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail tests")]
 
 mod api {
     mod clients;
@@ -6,6 +7,7 @@ mod api {
     mod fuzz;
     mod lists;
     mod shapes;
+    mod subresources;
     mod support;
     mod watches;
     mod writes;

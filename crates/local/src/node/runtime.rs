@@ -156,6 +156,11 @@ impl Runtime {
         }
     }
 
+    /// All instances that run.
+    pub fn running(&self) -> Vec<ContainerId> {
+        self.shared.lock().keys().cloned().collect()
+    }
+
     /// Whether this instance runs.
     pub fn is_running(&self, id: &ContainerId) -> bool {
         self.shared.handle(id).is_some()

@@ -8,6 +8,7 @@ use super::{
     call::{Address, Call},
     error::wrong_method,
     request::{ResourcePath, Verb},
+    reviews::{self, is_review},
     subresources, verbs,
 };
 
@@ -30,12 +31,18 @@ pub(crate) async fn resource(
         name: path.name.unwrap_or_default(),
     };
     if let Some(sub) = path.subresource {
-        return subresources::answer(&call, address, &sub, path.verb, body, permit).await;
+        return subresources::answer(&call, &address, &sub, path.verb, body, permit).await;
     }
     match path.verb {
         Verb::Get => verbs::get(&call, &address),
         Verb::List => verbs::list(&call, &address).await,
         Verb::Watch => verbs::watch(&call, &address, permit).await,
+        Verb::Create if is_review(&address.resource) => {
+            reviews::answer(&call, &address.resource, body).await
+        }
+        Verb::Create if address.resource.kind == "Binding" => {
+            subresources::bind_by_body(&call, address.namespace(), body).await
+        }
         Verb::Create => verbs::create(&call, &address, body).await,
         Verb::Update => verbs::update(&call, &address, None, body).await,
         Verb::Patch => verbs::patch(&call, &address, None, body).await,

@@ -68,6 +68,8 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
     };
     let output = match negotiate::output(request.headers(), &query) {
         Ok(output) => output,
+        // A log is plain text, whatever else the client can read.
+        Err(_) if path.subresource.as_deref() == Some("log") => Output::JSON,
         Err(status) => return response(&status, Output::JSON),
     };
     let is_stream =

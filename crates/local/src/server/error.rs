@@ -12,6 +12,15 @@ use crate::server::negotiate::Output;
 
 /// 422 about the options of a request: `ListOptions.meta.k8s.io "" is invalid: ...`.
 pub(crate) fn invalid_options(kind: &str, errors: &ErrorList) -> Status {
+    invalid_object(("meta.k8s.io", kind), "", errors)
+}
+
+/// 422 about something that is no resource, by group and kind.
+pub(crate) fn invalid_object(
+    (group, kind): (&str, &str),
+    name: &str,
+    errors: &ErrorList,
+) -> Status {
     let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let why = match listed.as_slice() {
         [one] => one.clone(),
@@ -25,9 +34,11 @@ pub(crate) fn invalid_options(kind: &str, errors: &ErrorList) -> Status {
             field: error.path.to_string(),
         })
         .collect();
-    let message = format!("{kind}.meta.k8s.io \"\" is invalid: {why}");
+    let dot = if group.is_empty() { "" } else { "." };
+    let message = format!("{kind}{dot}{group} {name:?} is invalid: {why}");
     failure(422, "Invalid", message).with_details(Details {
-        group: "meta.k8s.io".to_owned(),
+        name: name.to_owned(),
+        group: group.to_owned(),
         kind: kind.to_owned(),
         causes,
         ..Details::default()

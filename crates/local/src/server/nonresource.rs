@@ -93,18 +93,13 @@ fn is_healthy(app: &App, check: &str) -> bool {
 
 fn health(app: &App, name: &str, query: &Query) -> Response {
     let excluded: Vec<&str> = query.all("exclude").collect();
-    let mut report = String::new();
-    let mut has_failed = false;
-    for check in CHECKS {
-        if excluded.contains(&check) {
-            report += &format!("[+]{check} excluded: ok\n");
-        } else if is_healthy(app, check) {
-            report += &format!("[+]{check} ok\n");
-        } else {
-            report += &format!("[-]{check} failed: reason withheld\n");
-            has_failed = true;
-        }
-    }
+    let verdict = |check: &str| match () {
+        () if excluded.contains(&check) => format!("[+]{check} excluded: ok\n"),
+        () if is_healthy(app, check) => format!("[+]{check} ok\n"),
+        () => format!("[-]{check} failed: reason withheld\n"),
+    };
+    let report: String = CHECKS.into_iter().map(verdict).collect();
+    let has_failed = report.contains("[-]");
     if has_failed {
         let report = format!("{report}{name} check failed\n");
         return text(StatusCode::INTERNAL_SERVER_ERROR, report);

@@ -9,7 +9,7 @@ mod update;
 mod watch;
 
 pub(crate) use create::create;
-pub(crate) use delete::{delete, delete_collection};
+pub(crate) use delete::{asked, delete, delete_collection};
 pub(crate) use get::get;
 pub(crate) use list::list;
 pub(crate) use patch::patch;

@@ -50,7 +50,8 @@ pub(crate) async fn options(call: &Call, body: Body) -> Result<DeleteRequest, St
     }
 }
 
-fn asked(request: &DeleteRequest) -> DeleteOptions {
+/// What a request asks of the store.
+pub(crate) fn asked(request: &DeleteRequest) -> DeleteOptions {
     DeleteOptions {
         grace_period_seconds: request.grace_period_seconds,
         propagation: request.propagation(),

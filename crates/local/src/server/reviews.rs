@@ -1,0 +1,113 @@
+//! Reviews: questions about who may do what. Whoever got this far is the administrator, so the
+//! answer is always yes; nothing is stored.
+
+use std::sync::Arc;
+
+use axum::{body::Body, response::Response};
+use http::StatusCode;
+use jiff::Timestamp;
+use lockstep_api::{
+    Registry, Resource, Scope, Status, Strategy,
+    strategy::{Column, Json},
+    table,
+};
+use serde_json::{Map, Value, json};
+
+use super::{call::Call, respond, respond::typed_header};
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+
+/// Adds the kinds of reviews to what is served.
+pub fn register(registry: &mut Registry) {
+    use Scope::{Cluster, Namespaced};
+    let kinds = [
+        (AUTHENTICATION, "selfsubjectreviews", "SelfSubjectReview", Cluster),
+        (AUTHENTICATION, "tokenreviews", "TokenReview", Cluster),
+        (AUTHORIZATION, "localsubjectaccessreviews", "LocalSubjectAccessReview", Namespaced),
+        (AUTHORIZATION, "selfsubjectaccessreviews", "SelfSubjectAccessReview", Cluster),
+        (AUTHORIZATION, "selfsubjectrulesreviews", "SelfSubjectRulesReview", Cluster),
+        (AUTHORIZATION, "subjectaccessreviews", "SubjectAccessReview", Cluster),
+    ];
+    for (group, plural, kind, scope) in kinds {
+        registry.insert(Resource {
+            group: group.into(),
+            version: "v1".into(),
+            plural: plural.into(),
+            singular: kind.to_lowercase().into(),
+            kind: kind.into(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            scope,
+            verbs: &["create"],
+            subresources: Vec::new(),
+            table: Arc::from(plural),
+            strategy: Arc::new(ReviewStrategy),
+        });
+    }
+}
+
+/// Whether a resource is one of the reviews.
+pub(crate) fn is_review(resource: &Resource) -> bool {
+    matches!(&*resource.group, AUTHENTICATION | AUTHORIZATION)
+}
+
+/// Answers a review with what was asked and what is so.
+pub(crate) async fn answer(
+    call: &Call,
+    resource: &Resource,
+    body: Body,
+) -> Result<Response, Status> {
+    let body = call.json_body(body).await?;
+    let asked: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
+        Status::bad_request(format!("the object provided is no {}: {error}", resource.kind))
+    })?;
+    let mut answer = Map::new();
+    answer.insert("metadata".to_owned(), json!({ "creationTimestamp": null }));
+    if let Some(spec) = asked.get("spec") {
+        answer.insert("spec".to_owned(), spec.clone());
+    }
+    answer.insert("status".to_owned(), status(call, resource, &asked));
+    let stored = Value::Object(answer).to_string();
+    let mut bytes = bytes::BytesMut::new();
+    let header = typed_header(&resource.api_version(), &resource.kind);
+    respond::put_with_type(&mut bytes, &header, stored.as_bytes());
+    Ok(respond::json(StatusCode::CREATED, bytes.freeze(), call.output))
+}
+
+fn status(call: &Call, resource: &Resource, asked: &Json) -> Value {
+    let user = json!({ "username": call.user.name, "groups": call.user.groups });
+    match &*resource.plural {
+        "selfsubjectreviews" => json!({ "userInfo": user }),
+        "tokenreviews" => {
+            let token = lockstep_api::json::text(asked, &["spec", "token"]);
+            match call.app.token.is(token) {
+                true => json!({ "authenticated": true, "user": user }),
+                false => json!({ "user": {}, "error": "invalid bearer token" }),
+            }
+        }
+        "selfsubjectrulesreviews" => json!({
+            "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
+            "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
+            "incomplete": false,
+        }),
+        _ => json!({ "allowed": true }),
+    }
+}
+
+/// Reviews are never stored, so there is nothing to decide about them.
+struct ReviewStrategy;
+
+impl Strategy for ReviewStrategy {
+    fn validate_name(&self, _name: &str, _is_prefix: bool) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        table::NAME_AND_AGE
+    }
+
+    fn row(&self, object: &Json, now: Timestamp) -> Vec<Value> {
+        table::name_and_age(object, now)
+    }
+}

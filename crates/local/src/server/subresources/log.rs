@@ -1,0 +1,147 @@
+//! GET of a container's log.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderValue, header};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
+use lockstep_api::{ErrorList, FieldError, Path, Status};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::{
+    node::logs::{self, LogOptions, LogStream},
+    server::{
+        call::{Address, Call},
+        error::invalid_object,
+        query::Query,
+    },
+};
+
+/// Streams a container's log.
+pub(crate) fn log(
+    call: &Call,
+    address: &Address,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Response, Status> {
+    let options = options(&call.query, &address.name)?;
+    let (namespace, name) = address.key();
+    let object = call.app.cluster.get(&address.resource, namespace, name)?;
+    let pod = Pod::deserialize(Value::Object(object.json())).map_err(Status::internal)?;
+    let spec = pod.spec.unwrap_or_default();
+    let container = container(&spec, name, call.query.text("container"))?;
+    let (Some(dirs), Some(_)) = (&call.app.logs, spec.node_name) else {
+        // No node has it, so nothing was written.
+        return Ok(text(Body::empty()));
+    };
+    let status = pod.status.unwrap_or_default();
+    let statuses = [
+        status.container_statuses,
+        status.init_container_statuses,
+        status.ephemeral_container_statuses,
+    ];
+    let status: Option<&ContainerStatus> =
+        statuses.iter().flatten().flatten().find(|status| status.name == container);
+    let previous = call.query.flag("previous");
+    let id = logs::choose(status, &object.meta.uid, name, &container, previous)
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    let stream = logs::read(dirs, namespace, name, &id, options);
+    let mut stop = call.app.stop.subscribe();
+    let stopped = async move { crate::server::listen::stopped(&mut stop).await };
+    let stream = futures::StreamExt::take_until(stream, Box::pin(stopped));
+    // The place among the streams is held until the log has been read.
+    let stream = futures::StreamExt::map(stream, move |chunk| {
+        let _held = &permit;
+        chunk
+    });
+    Ok(text(Body::from_stream(stream)))
+}
+
+fn text(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let plain = HeaderValue::from_static("text/plain");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+/// The container meant: the one named, or the only one.
+fn container(spec: &PodSpec, pod: &str, asked: &str) -> Result<String, Status> {
+    let init = spec.init_containers.iter().flatten().map(|c| c.name.as_str());
+    let main = spec.containers.iter().map(|c| c.name.as_str());
+    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|c| c.name.as_str());
+    let names: Vec<&str> = init.chain(main).chain(ephemeral).collect();
+    match (asked, spec.containers.as_slice()) {
+        ("", [only]) => Ok(only.name.clone()),
+        ("", []) => {
+            Err(Status::bad_request(format!("a container name must be specified for pod {pod}")))
+        }
+        ("", _) => Err(Status::bad_request(format!(
+            "a container name must be specified for pod {pod}, choose one of: [{}]",
+            names.join(" ")
+        ))),
+        (asked, _) if names.contains(&asked) => Ok(asked.to_owned()),
+        (asked, _) => {
+            Err(Status::bad_request(format!("container {asked} is not valid for pod {pod}")))
+        }
+    }
+}
+
+fn options(query: &Query, pod: &str) -> Result<LogOptions, Status> {
+    let tail_lines = query.integer("tailLines")?;
+    let limit_bytes = query.integer("limitBytes")?;
+    let since_seconds = query.integer("sinceSeconds")?;
+    let since_time = match query.text("sinceTime") {
+        "" => None,
+        time => Some(time.parse::<Timestamp>().map_err(|_| {
+            Status::bad_request(format!("parsing time {time:?} as RFC3339: cannot parse it"))
+        })?),
+    };
+    let stream = query.text("stream");
+    let mut errors = ErrorList::new();
+    let mut invalid = |field: &str, value: Option<i64>, min: i64, why: &str| {
+        if let Some(value) = value.filter(|&value| value < min) {
+            errors.push(FieldError::invalid(&Path::new(field), value, why));
+        }
+    };
+    invalid("tailLines", tail_lines, 0, "must be greater than or equal to 0");
+    invalid("limitBytes", limit_bytes, 1, "must be greater than 0");
+    if since_seconds.is_some() && since_time.is_some() {
+        errors.push(FieldError::forbidden(
+            &Path::new(""),
+            "at most one of `sinceTime` or `sinceSeconds` may be specified",
+        ));
+    } else {
+        invalid("sinceSeconds", since_seconds, 1, "must be greater than 0");
+    }
+    let stream = match stream {
+        "" | "All" => LogStream::All,
+        "Stdout" => LogStream::Stdout,
+        "Stderr" => LogStream::Stderr,
+        other => {
+            let supported = ["All", "Stderr", "Stdout"];
+            errors.push(FieldError::not_supported(&Path::new("stream"), other, &supported));
+            LogStream::All
+        }
+    };
+    if stream != LogStream::All && tail_lines.is_some() {
+        errors.push(FieldError::forbidden(
+            &Path::new(""),
+            "`tailLines` and specific `stream` are mutually exclusive for now",
+        ));
+    }
+    if !errors.is_empty() {
+        return Err(invalid_object(("", "PodLogOptions"), pod, &errors));
+    }
+    let ago = |seconds: i64| {
+        let past = Timestamp::now().saturating_sub(SignedDuration::from_secs(seconds));
+        past.unwrap_or(Timestamp::MIN)
+    };
+    Ok(LogOptions {
+        follow: query.flag("follow"),
+        tail_lines: tail_lines.and_then(|lines| u64::try_from(lines).ok()),
+        since: since_time.or_else(|| since_seconds.map(ago)),
+        timestamps: query.flag("timestamps"),
+        limit_bytes: limit_bytes.and_then(|bytes| u64::try_from(bytes).ok()),
+        stream,
+    })
+}

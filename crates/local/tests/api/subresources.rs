@@ -1,0 +1,116 @@
+//! What lies below objects, and what is asked but never stored.
+
+use serde_json::json;
+
+use super::support::{Api, PODS, pod};
+
+fn binding(name: &str, node: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
+        "target": {"kind": "Node", "name": node},
+    })
+}
+
+#[tokio::test]
+async fn bindings_give_pods_their_node() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await;
+    api.post(PODS, &pod("q")).await;
+    let path = format!("{PODS}/p/binding");
+    let bound = api.post(&path, &binding("p", "n1")).await;
+    assert_eq!((bound.code, &bound.json()["status"]), (201, &json!("Success")), "{}", bound.text);
+    let pod = api.get(&format!("{PODS}/p")).await.json();
+    assert_eq!(pod["spec"]["nodeName"], "n1");
+    assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
+    let again = api.post(&path, &binding("p", "n2")).await;
+    assert_eq!(again.code, 409, "{}", again.text);
+    let other = api.post(&path, &binding("q", "n1")).await;
+    assert_eq!(other.code, 400, "{}", other.text);
+    let by_body = "/api/v1/namespaces/default/bindings";
+    assert_eq!(api.post(by_body, &binding("q", "n1")).await.code, 201);
+    assert_eq!(api.post(by_body, &binding("none", "n1")).await.code, 404);
+}
+
+#[tokio::test]
+async fn evictions_delete_pods_and_say_why() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await;
+    api.post(&format!("{PODS}/p/binding"), &binding("p", "n1")).await;
+    let path = format!("{PODS}/p/eviction");
+    let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    let mismatch = api.post(&path, &eviction("q")).await;
+    assert_eq!(mismatch.message(), "name in URL does not match name in Eviction object");
+    let dry = api.post(&format!("{path}?dryRun=All"), &eviction("p")).await;
+    assert_eq!(dry.code, 201, "{}", dry.text);
+    assert_eq!(
+        api.get(&format!("{PODS}/p")).await.json()["metadata"].get("deletionTimestamp"),
+        None
+    );
+    let evicted = api.post(&path, &eviction("p")).await;
+    assert_eq!(evicted.code, 201, "{}", evicted.text);
+    let pod = api.get(&format!("{PODS}/p")).await.json();
+    assert!(pod["metadata"]["deletionTimestamp"].is_string());
+    let conditions = pod["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().any(|c| c["type"] == "DisruptionTarget"), "{conditions:?}");
+}
+
+#[tokio::test]
+async fn logs_say_which_container_is_meant() {
+    let api = Api::start().await;
+    let mut two = pod("two");
+    two["spec"]["containers"] = json!([{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]);
+    two["spec"]["initContainers"] = json!([{"name": "i", "image": "i"}]);
+    assert_eq!(api.post(PODS, &two).await.code, 201);
+    api.post(PODS, &pod("one")).await;
+    let cases = [
+        ("two/log", 400, "a container name must be specified for pod two, choose one of: [i a b]"),
+        ("two/log?container=x", 400, "container x is not valid for pod two"),
+        ("none/log", 404, "pods \"none\" not found"),
+        (
+            "one/log?tailLines=-1",
+            422,
+            "PodLogOptions \"one\" is invalid: tailLines: Invalid value: -1: must be greater than \
+             or equal to 0",
+        ),
+        (
+            "one/log?limitBytes=0",
+            422,
+            "PodLogOptions \"one\" is invalid: limitBytes: Invalid value: 0: must be greater than 0",
+        ),
+        ("one/log?tailLines=x", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
+    ];
+    for (path, code, message) in cases {
+        let answer = api.get(&format!("{PODS}/{path}")).await;
+        assert_eq!((answer.code, answer.message().as_str()), (code, message), "{path}");
+    }
+    let headers = [("accept", "text/plain")];
+    let unscheduled = api.with("GET", &format!("{PODS}/one/log"), &headers, "").await;
+    assert_eq!((unscheduled.code, unscheduled.text.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn reviews_are_answered_and_not_stored() {
+    let api = Api::start().await;
+    let base = "/apis/authorization.k8s.io/v1";
+    let review = json!({
+        "kind": "SelfSubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "spec": {"resourceAttributes": {"verb": "create", "resource": "pods"}},
+    });
+    let answer = api.post(&format!("{base}/selfsubjectaccessreviews"), &review).await;
+    assert_eq!(answer.code, 201, "{}", answer.text);
+    assert_eq!(answer.json()["status"]["allowed"], true);
+    assert_eq!(answer.json()["spec"], review["spec"]);
+    let rules = api.post(&format!("{base}/selfsubjectrulesreviews"), &json!({})).await.json();
+    assert_eq!(rules["status"]["resourceRules"][0]["verbs"][0], "*");
+    let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let who = api.post(who, &json!({})).await.json();
+    assert_eq!(who["status"]["userInfo"]["username"], "kubernetes-admin");
+    let token = json!({"spec": {"token": "wrong"}});
+    let token = api.post("/apis/authentication.k8s.io/v1/tokenreviews", &token).await.json();
+    assert_eq!(token["status"].get("authenticated"), None);
+    assert_eq!(api.get(&format!("{base}/selfsubjectaccessreviews")).await.code, 405);
+    assert_eq!(api.post(&format!("{base}/subjectaccessreviews"), &json!([])).await.code, 400);
+}
