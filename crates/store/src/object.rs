@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::Revision;
 
+/// What stands before the digits of the resourceVersion.
+const VERSION_MEMBER: &[u8] = b"\"resourceVersion\":\"";
+
 /// One version of one object. Shared by the tables, the history and everyone who watches.
 #[derive(Debug)]
 pub struct Object {
@@ -141,6 +144,12 @@ impl Draft {
         object.version.start == head.len() && object.body.starts_with(head) && rest == tail
     }
 
+    /// The object as it would be if it were written now, without a resourceVersion.
+    pub fn into_preview(self) -> Object {
+        let body = unversioned(&self.encoded, self.version_at);
+        Object { meta: self.meta, body, version: 0..0, fields: self.fields }
+    }
+
     /// The object as written by `revision`.
     pub fn into_object(self, revision: Revision) -> Object {
         let meta = Meta { resource_version: revision, ..self.meta };
@@ -149,10 +158,20 @@ impl Draft {
     }
 }
 
+/// `encoded` without the member that would hold the digits at `at`.
+fn unversioned(encoded: &[u8], at: usize) -> Bytes {
+    let (mut start, mut end) = (at - VERSION_MEMBER.len(), at + 1);
+    if encoded.get(end) == Some(&b',') {
+        end += 1;
+    } else if encoded[start - 1] == b',' {
+        start -= 1;
+    }
+    [&encoded[..start], &encoded[end..]].concat().into()
+}
+
 /// `encoded` with the digits of `revision` at `at`, in a buffer of exactly that size.
 fn spliced(encoded: &[u8], at: Range<usize>, revision: Revision) -> (Bytes, Range<usize>) {
-    // A dry run has no revision: its text stays empty.
-    let digits = if revision == 0 { String::new() } else { revision.to_string() };
+    let digits = revision.to_string();
     let parts = [&encoded[..at.start], digits.as_bytes(), &encoded[at.end..]];
     (parts.concat().into(), at.start..at.start + digits.len())
 }
@@ -178,7 +197,7 @@ fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
             write_member(out, key, value);
             out.push(b',');
         }
-        out.extend_from_slice(b"\"resourceVersion\":\"");
+        out.extend_from_slice(VERSION_MEMBER);
         version_at = out.len();
         out.push(b'"');
         for (key, value) in meta.iter().filter(|(key, _)| key.as_str() > VERSION) {
@@ -189,7 +208,8 @@ fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
     }
     if version_at == 0 {
         let comma = if out.len() > 1 { "," } else { "" };
-        out.extend_from_slice(format!("{comma}\"metadata\":{{\"{VERSION}\":\"").as_bytes());
+        out.extend_from_slice(format!("{comma}\"metadata\":{{").as_bytes());
+        out.extend_from_slice(VERSION_MEMBER);
         version_at = out.len();
         out.extend_from_slice(b"\"}");
     }

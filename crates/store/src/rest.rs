@@ -169,8 +169,11 @@ impl Plan {
         let current = view.get(&op.table, &op.key);
         match &op.write {
             Write::Put(draft) | Write::Delete(Some(draft)) => {
-                let revision = current.map_or(0, |object| object.revision());
-                Arc::new(draft.clone().into_object(revision))
+                let draft = draft.clone();
+                Arc::new(match current {
+                    Some(current) => draft.into_object(current.revision()),
+                    None => draft.into_preview(),
+                })
             }
             Write::Delete(None) => {
                 Arc::clone(current.expect("only what is there is planned to be deleted"))
@@ -183,3 +186,6 @@ impl Plan {
 fn not_found(scene: &Scene<'_>, name: &str) -> Status {
     Status::not_found(scene.resource, name)
 }
+
+#[cfg(test)]
+mod tests;

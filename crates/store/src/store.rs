@@ -206,3 +206,6 @@ impl Rewind {
         self.snapshot
     }
 }
+
+#[cfg(test)]
+mod tests;
