@@ -443,3 +443,42 @@ proptest::proptest! {
         proptest::prop_assert_eq!(full, third);
     }
 }
+
+#[test]
+fn typed_views_read_what_was_completed() {
+    use k8s_openapi::api::{batch, coordination, core, discovery, events, scheduling};
+    fn check<T: DeserializeOwned>(group: &'static str, kind: &'static str, body: Value) {
+        let kind = resource(group, "v1", kind);
+        let body = body.to_string();
+        let decoded = object(&kind, body.as_bytes(), FieldValidation::Strict);
+        let mut object = decoded.expect(&body).object;
+        complete(&kind, &mut object);
+        let shown = Value::Object(object.clone()).to_string();
+        serde_json::from_value::<T>(Value::Object(object))
+            .unwrap_or_else(|e| panic!("{e}: {shown}"));
+    }
+    let conditions = json!({"status": {"conditions": [{}]}});
+    check::<core::v1::Pod>(
+        "",
+        "Pod",
+        json!({"spec": {"containers": [{}], "volumes": [{}]},
+        "status": {"conditions": [{}], "containerStatuses": [{"state": {"terminated": {}}}]}}),
+    );
+    check::<core::v1::Pod>("", "Pod", json!({}));
+    check::<core::v1::Node>("", "Node", conditions.clone());
+    check::<core::v1::Namespace>("", "Namespace", conditions.clone());
+    check::<core::v1::Service>("", "Service", json!({"spec": {"ports": [{}]}}));
+    check::<core::v1::Event>("", "Event", json!({}));
+    check::<core::v1::Endpoints>("", "Endpoints", json!({"subsets": [{"addresses": [{}]}]}));
+    check::<core::v1::Secret>("", "Secret", json!({"data": {"a": null}}));
+    check::<events::v1::Event>("events.k8s.io", "Event", json!({}));
+    check::<batch::v1::Job>("batch", "Job", conditions);
+    check::<batch::v1::Job>("batch", "Job", json!({"spec": {"podFailurePolicy": {"rules": [{}]}}}));
+    check::<coordination::v1::Lease>("coordination.k8s.io", "Lease", json!({}));
+    check::<scheduling::v1::PriorityClass>("scheduling.k8s.io", "PriorityClass", json!({}));
+    check::<discovery::v1::EndpointSlice>(
+        "discovery.k8s.io",
+        "EndpointSlice",
+        json!({"endpoints": [{}], "ports": [{}]}),
+    );
+}
