@@ -3,8 +3,8 @@
 //!
 //! What comes out has the JSON types the schema promises, only fields the schema knows, and scalars
 //! in canonical form. Values that Go cannot tell from absent ones (an empty string that is no
-//! pointer, a null) are left out, so that defaulting sees one form of "not given"; [`complete`] puts
-//! back the ones that are always written.
+//! pointer, a null) are left out, so that defaulting sees one form of "not given"; [`complete()`]
+//! puts back the ones that are always written.
 
 mod complete;
 mod findings;

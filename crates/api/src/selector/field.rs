@@ -39,6 +39,10 @@ impl FieldSelector {
             .into_iter()
             .filter(|part| !part.is_empty())
             .map(|part| parse_term(selector, part))
+            // A term that names nothing and wants nothing demands nothing.
+            .filter(|term| {
+                !term.as_ref().is_ok_and(|term| term.field.is_empty() && term.value.is_empty())
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self { terms })
     }
@@ -173,6 +177,7 @@ mod tests {
             (r"type=a\,b\=c\\d", true),
             ("type=", false),
             ("type!=", true),
+            ("=,!=", true),
         ];
         for (selector, want) in cases {
             let parsed = FieldSelector::parse(selector, &SecretStrategy).unwrap();
