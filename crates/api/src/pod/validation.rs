@@ -37,7 +37,7 @@ mod windows;
 pub use status::validate_status_update;
 pub use update::validate_update;
 
-use rules::{list, text};
+pub(super) use rules::{list, text};
 
 /// What carries the spec: some rules hold for one of them only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,11 @@ fn view(object: &Json, path: &Path) -> Result<PodSpec, ErrorList> {
 }
 
 /// Visits init containers, containers and ephemeral containers, in this order.
-fn for_each_container(spec: &PodSpec, path: &Path, mut visit: impl FnMut(&Container, &Path)) {
+pub(super) fn for_each_container(
+    spec: &PodSpec,
+    path: &Path,
+    mut visit: impl FnMut(&Container, &Path),
+) {
     let lists = [("initContainers", list(&spec.init_containers)), ("containers", &spec.containers)];
     for (field, containers) in lists {
         let path = path.child(field);

@@ -7,12 +7,12 @@ use crate::{
 };
 
 /// A text that may be absent.
-pub(super) fn text(value: &Option<String>) -> &str {
+pub(in crate::pod) fn text(value: &Option<String>) -> &str {
     value.as_deref().unwrap_or_default()
 }
 
 /// A list that may be absent.
-pub(super) fn list<T>(value: &Option<Vec<T>>) -> &[T] {
+pub(in crate::pod) fn list<T>(value: &Option<Vec<T>>) -> &[T] {
     value.as_deref().unwrap_or_default()
 }
 
