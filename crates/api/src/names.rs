@@ -40,14 +40,7 @@ pub fn dns1123_label(value: &str) -> Faults {
 /// A lowercase RFC 1123 subdomain of at most 253 characters.
 pub fn dns1123_subdomain(value: &str) -> Faults {
     let mut faults = too_long(value, 253);
-    if !is_subdomain(value) {
-        faults.push(pattern(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
-             or '.', and must start and end with an alphanumeric character",
-            DNS1123_SUBDOMAIN,
-            &["example.com"],
-        ));
-    }
+    faults.extend(subdomain_pattern(value));
     faults
 }
 
@@ -96,7 +89,8 @@ pub fn qualified_name(value: &str) -> Faults {
             if prefix.is_empty() {
                 faults.push("prefix part must be non-empty".to_owned());
             } else {
-                let found = dns1123_subdomain(prefix);
+                let mut found = too_many_bytes(prefix, 253);
+                found.extend(subdomain_pattern(prefix));
                 faults.extend(found.into_iter().map(|fault| format!("prefix part {fault}")));
             }
             name
@@ -112,7 +106,7 @@ pub fn qualified_name(value: &str) -> Faults {
     if name.is_empty() {
         faults.push("name part must be non-empty".to_owned());
     }
-    faults.extend(too_long(name, 63).into_iter().map(|fault| format!("name part {fault}")));
+    faults.extend(too_many_bytes(name, 63).into_iter().map(|fault| format!("name part {fault}")));
     if !is_qualified(name) {
         faults.push(format!("name part {}", rule()));
     }
@@ -121,7 +115,7 @@ pub fn qualified_name(value: &str) -> Faults {
 
 /// A label value: empty, or as the name part of a label key.
 pub fn label_value(value: &str) -> Faults {
-    let mut faults = too_long(value, 63);
+    let mut faults = too_many_bytes(value, 63);
     if !value.is_empty() && !is_qualified(value) {
         faults.push(pattern(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
@@ -301,6 +295,20 @@ pub(crate) fn pattern(rule: &str, regex: &str, examples: &[&str]) -> String {
     }
     let shown: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{rule} (e.g. {}regex used for validation is '{regex}')", shown.join(" or "))
+}
+
+/// The same in the words used for labels.
+fn too_many_bytes(value: &str, max: usize) -> Faults {
+    if value.len() <= max {
+        return Vec::new();
+    }
+    vec![format!("must be no more than {max} bytes")]
+}
+
+fn subdomain_pattern(value: &str) -> Option<String> {
+    let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
+               '-' or '.', and must start and end with an alphanumeric character";
+    (!is_subdomain(value)).then(|| pattern(why, DNS1123_SUBDOMAIN, &["example.com"]))
 }
 
 /// A prefix as it is judged: its last dash will not be last once a suffix is there.

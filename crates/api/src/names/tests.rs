@@ -49,7 +49,7 @@ fn label_keys_have_an_optional_prefix() {
             ("x.io/App_1", &[]),
             ("/a", &["prefix part must be non-empty"]),
             ("x.io/", &["name part must be non-empty", NAME_PART]),
-            (&long, &["name part must be no more than 63 characters"]),
+            (&long, &["name part must be no more than 63 bytes"]),
         ],
     );
     assert_eq!(qualified_name("X/a"), [format!("prefix part {SUBDOMAIN}")]);

@@ -15,6 +15,10 @@ pub(super) use resources::of_containers;
 pub fn fill_pod(pod: &mut Json) {
     let Some(spec) = object_mut(pod, "spec") else { return };
     fill_pod_spec(spec);
+    if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
+        // Once accepted, long since meaning "as little as can be".
+        spec.insert("terminationGracePeriodSeconds".to_owned(), json!(1));
+    }
     resources::requests_from_limits(spec);
     set_default(spec, "enableServiceLinks", true);
     if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {

@@ -61,6 +61,7 @@ impl Strategy for PodStrategy {
 
     fn prepare_status_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
         keep_what_the_server_set(object, old);
+        mirror_pod_ip(object);
     }
 
     fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
@@ -201,6 +202,21 @@ fn keep_what_the_server_set(pod: &mut Json, old: &Json) {
         if let Some(same) = same {
             keep(condition, same, "observedGeneration");
         }
+    }
+}
+
+/// `podIP` is the first of `podIPs`; where they differ the older field stands, since only writers that
+/// know nothing of the newer one let them.
+fn mirror_pod_ip(pod: &mut Json) {
+    let status = json::object_mut(pod, "status");
+    let single = json::text(status, &["podIP"]).to_owned();
+    let listed = json::list(status, &["podIPs"]).first();
+    let first = listed.and_then(|it| it.get("ip")).and_then(Value::as_str).unwrap_or_default();
+    let first = first.to_owned();
+    if single.is_empty() && !first.is_empty() {
+        status.insert("podIP".to_owned(), json!(first));
+    } else if single != first {
+        status.insert("podIPs".to_owned(), json!([{"ip": single}]));
     }
 }
 

@@ -95,7 +95,7 @@ pub fn validate_template(template: &Json, path: &Path) -> ErrorList {
 
 /// Says what is wrong with the spec of a Pod or a template.
 pub fn validate_pod_spec(spec: &PodSpec, path: &Path, kind: PodKind) -> ErrorList {
-    spec::validate(spec, "", path, kind)
+    spec::validate(spec, spec::Named::default(), path, kind)
 }
 
 /// What is checked alike when a Pod is made and when it is changed.
@@ -104,8 +104,11 @@ fn metadata_and_spec(pod: &Json, spec: &PodSpec) -> ErrorList {
     let mut errors = validate_qualified_finalizers(pod);
     let given = annotations::of(pod);
     errors.extend(annotations::validate(&given, spec, &meta_path.child("annotations")));
-    let name = json::text(pod, &["metadata", "name"]);
-    errors.extend(spec::validate(spec, name, &path, PodKind::Pod));
+    let named = spec::Named {
+        name: json::text(pod, &["metadata", "name"]),
+        is_mirror: given.contains_key(annotations::MIRROR),
+    };
+    errors.extend(spec::validate(spec, named, &path, PodKind::Pod));
     if text(&spec.service_account_name).is_empty() {
         errors.extend(tokens_without_account(spec, &path));
     }

@@ -42,9 +42,10 @@ pub(super) fn fill(volume: &mut Json) {
     }
     if let Some(template) =
         object_mut(volume, "ephemeral").and_then(|e| object_mut(e, "volumeClaimTemplate"))
-        && let Some(spec) = object_mut(template, "spec")
     {
-        fill_claim(spec);
+        // The spec is no pointer upstream, so it is always there.
+        set_default(template, "spec", json!({}));
+        object_mut(template, "spec").into_iter().for_each(fill_claim);
     }
     fill_remote(volume);
 }

@@ -132,3 +132,24 @@ fn status_writers_do_not_forget_what_the_server_set() {
         })
     );
 }
+
+#[test]
+fn one_address_and_the_list_of_them_agree() {
+    let cases = [
+        (json!({}), json!({})),
+        (json!({"podIP": "1.1.1.1"}), json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}]})),
+        (
+            json!({"podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]}),
+            json!({"podIP": "1.1.1.1", "podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}]}),
+        ),
+        (
+            json!({"podIP": "2.2.2.2", "podIPs": [{"ip": "1.1.1.1"}]}),
+            json!({"podIP": "2.2.2.2", "podIPs": [{"ip": "2.2.2.2"}]}),
+        ),
+    ];
+    for (status, want) in cases {
+        let mut pod = object(json!({"status": status}));
+        mirror_pod_ip(&mut pod);
+        assert_eq!(pod["status"], want);
+    }
+}

@@ -229,11 +229,11 @@ fn unfit_for_ephemeral(container: &Container, path: &Path) -> ErrorList {
         .as_ref()
         .is_some_and(|it| it.limits.is_some() || it.requests.is_some() || it.claims.is_some());
     let unfit = [
-        ("ports", !list(&container.ports).is_empty()),
+        ("ports", container.ports.is_some()),
         ("resources", has_resources),
-        ("resizePolicy", !list(&container.resize_policy).is_empty()),
+        ("resizePolicy", container.resize_policy.is_some()),
         ("restartPolicy", container.restart_policy.is_some()),
-        ("restartPolicyRules", !list(&container.restart_policy_rules).is_empty()),
+        ("restartPolicyRules", container.restart_policy_rules.is_some()),
         ("livenessProbe", container.liveness_probe.is_some()),
         ("readinessProbe", container.readiness_probe.is_some()),
         ("startupProbe", container.startup_probe.is_some()),

@@ -1,6 +1,6 @@
 //! Where volumes appear in a container.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Container, VolumeDevice, VolumeMount};
 
@@ -13,7 +13,10 @@ use crate::field::{ErrorList, FieldError, Path};
 /// Says what is wrong with `volumeMounts`.
 pub(super) fn validate(container: &Container, context: &Context<'_>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let devices = list(&container.volume_devices);
+    let devices: BTreeMap<&str, &str> = list(&container.volume_devices)
+        .iter()
+        .map(|device| (device.name.as_str(), device.device_path.as_str()))
+        .collect();
     let mut seen = BTreeSet::new();
     for (at, mount) in list(&container.volume_mounts).iter().enumerate() {
         let item = path.index(at);
@@ -31,11 +34,11 @@ pub(super) fn validate(container: &Container, context: &Context<'_>, path: &Path
         if !seen.insert(target) {
             errors.push(FieldError::invalid(&target_path, target, "must be unique"));
         }
-        if devices.iter().any(|device| device.name == mount.name) {
+        if devices.contains_key(mount.name.as_str()) {
             let why = "must not already exist in volumeDevices";
             errors.push(FieldError::invalid(&name_path, &mount.name, why));
         }
-        if devices.iter().any(|device| device.device_path == target) {
+        if devices.values().any(|path| *path == target) {
             let why = "must not already exist as a path in volumeDevices";
             errors.push(FieldError::invalid(&target_path, target, why));
         }
@@ -105,6 +108,8 @@ pub(super) fn validate_devices(
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
+    let mounts: BTreeMap<&str, &str> =
+        mounts.iter().map(|mount| (mount.name.as_str(), mount.mount_path.as_str())).collect();
     let (mut names, mut targets) = (BTreeSet::new(), BTreeSet::new());
     for (at, device) in devices.iter().enumerate() {
         let item = path.index(at);
@@ -133,11 +138,11 @@ pub(super) fn validate_devices(
         } else {
             targets.insert(target);
         }
-        if mounts.iter().any(|mount| mount.name == name) {
+        if mounts.contains_key(name) {
             let why = "must not already exist in volumeMounts";
             errors.push(FieldError::invalid(&name_path, name, why));
         }
-        if mounts.iter().any(|mount| mount.mount_path == target) {
+        if mounts.values().any(|path| *path == target) {
             let why = "must not already exist as a path in volumeMounts";
             errors.push(FieldError::invalid(&target_path, target, why));
         }

@@ -81,7 +81,8 @@ pub(super) fn validate_pod(spec: &PodSpec, path: &Path) -> ErrorList {
     }
     if let Some(policy) = &context.se_linux_change_policy {
         let path = path.child("seLinuxChangePolicy");
-        errors.extend(option(policy, &["MountOption", "Recursive"], &path));
+        // `MountOption` needs a feature that is off by default.
+        errors.extend(option(policy, &["Recursive"], &path));
     }
     errors
 }

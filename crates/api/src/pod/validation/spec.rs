@@ -21,17 +21,32 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "OnFailure", "Never"];
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const SECONDS_MAX: i64 = i32::MAX as i64;
 
-/// Says what is wrong with a spec; `pod_name` is empty for templates.
-pub(super) fn validate(spec: &PodSpec, pod_name: &str, path: &Path, kind: PodKind) -> ErrorList {
+/// What a spec is judged by beside itself. Templates have none of it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Named<'a> {
+    /// The pod's name.
+    pub(super) name: &'a str,
+    /// Whether the pod only mirrors one that a node runs on its own.
+    pub(super) is_mirror: bool,
+}
+
+/// Says what is wrong with a spec.
+pub(super) fn validate(spec: &PodSpec, pod: Named<'_>, path: &Path, kind: PodKind) -> ErrorList {
     let mut errors = ErrorList::new();
     if spec.termination_grace_period_seconds.is_none() {
         errors.push(FieldError::required(&path.child("terminationGracePeriodSeconds"), ""));
     }
     let volumes_path = path.child("volumes");
-    let (volumes, faults) = volume::validate(list(&spec.volumes), pod_name, kind, &volumes_path);
+    let (volumes, faults) = volume::validate(list(&spec.volumes), pod.name, kind, &volumes_path);
     errors.extend(faults);
     let claims = list(&spec.resource_claims);
-    errors.extend(validate_claims(claims, &path.child("resourceClaims")));
+    if pod.is_mirror && !claims.is_empty() {
+        // Upstream points at no field here, and writes that so.
+        let why = "static pods do not support resource claims";
+        errors.push(FieldError::forbidden(&Path::new("[]"), why));
+    } else {
+        errors.extend(validate_claims(claims, &path.child("resourceClaims")));
+    }
     let context = context(spec, volumes);
     errors.extend(containers(spec, &context, path));
     errors.extend(resources::validate_pod(spec, &context, &path.child("resources")));

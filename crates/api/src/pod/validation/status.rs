@@ -1,5 +1,7 @@
 //! What a node may write into a Pod's status.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use k8s_openapi::api::core::v1::{
     Container, ContainerRestartRule, ContainerStatus, PodSpec, PodStatus,
 };
@@ -41,7 +43,7 @@ pub fn validate_status_update(pod: &Json, old: &Json) -> ErrorList {
         let why = "must be a non-negative integer";
         errors.push(FieldError::invalid(&path.child("observedGeneration"), generation, why));
     }
-    if new.qos_class != before.qos_class {
+    if text(&new.qos_class) != text(&before.qos_class) {
         let value = text(&new.qos_class);
         errors.push(FieldError::invalid(&path.child("qosClass"), value, "field is immutable"));
     }
@@ -168,8 +170,9 @@ fn validate_ips(new: &[String], old: &[String], path: &Path) -> ErrorList {
         errors.extend(names::validate_ip(ip, &path.index(at)));
     }
     if new.len() > 1 {
-        let of_six = new.iter().filter(|ip| ip.contains(':')).count();
-        if new.len() > 2 || of_six != 1 {
+        let of_six = new.iter().filter(|ip| ip.parse::<Ipv6Addr>().is_ok()).count();
+        let of_four = new.iter().filter(|ip| ip.parse::<Ipv4Addr>().is_ok()).count();
+        if new.len() > 2 || of_six != 1 || of_four != 1 {
             let shown: Vec<Value> = new.iter().map(|ip| serde_json::json!({"ip": ip})).collect();
             let why = "may specify no more than one IP for each IP family";
             errors.push(FieldError::invalid(path, shown, why));

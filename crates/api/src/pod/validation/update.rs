@@ -161,7 +161,9 @@ fn the_rest(pod: &Json, old: &Json, new: &PodSpec, before: &PodSpec, path: &Path
     if !list(&before.scheduling_gates).is_empty() {
         errors.extend(narrowed(new, before, path));
         munged["nodeSelector"] = old["nodeSelector"].clone();
-        keep_node_affinity(&mut munged, &old);
+        if munged["affinity"]["nodeAffinity"] != old["affinity"]["nodeAffinity"] {
+            keep_node_affinity(&mut munged, &old);
+        }
     }
     let mut shown = old;
     drop_empty(&mut munged);
@@ -198,7 +200,8 @@ fn narrowed(new: &PodSpec, old: &PodSpec, path: &Path) -> ErrorList {
     }
     if now.len() != then.len() {
         let why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        errors.push(FieldError::invalid(&path, now, why));
+        let shown = (!now.is_empty()).then_some(now);
+        errors.push(FieldError::invalid(&path, shown, why));
         return errors;
     }
     for (at, (now, then)) in now.iter().zip(then).enumerate() {
@@ -241,14 +244,29 @@ fn keep_node_affinity(new: &mut Value, old: &Value) {
     }
 }
 
+/// Fields whose keys are the user's; an empty value there means something.
+const MAPS: [&str; 9] = [
+    "annotations",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "options",
+    "overhead",
+    "requests",
+    "volumeAttributes",
+];
+
 /// Drops what means nothing: nulls, empty lists, and fields whose absence means the same.
 fn drop_empty(value: &mut Value) {
     match value {
-        Value::Object(map) => {
-            for inner in map.values_mut() {
-                drop_empty(inner);
+        Value::Object(fields) => {
+            for (key, inner) in fields.iter_mut() {
+                if !MAPS.contains(&key.as_str()) {
+                    drop_empty(inner);
+                }
             }
-            map.retain(|key, inner| !means_nothing(key, inner));
+            fields.retain(|key, inner| !means_nothing(key, inner));
         }
         Value::Array(list) => list.iter_mut().for_each(drop_empty),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -258,13 +276,14 @@ fn drop_empty(value: &mut Value) {
 fn means_nothing(key: &str, value: &Value) -> bool {
     const FLAGS: [&str; 7] =
         ["hostIPC", "hostNetwork", "hostPID", "readOnly", "stdin", "stdinOnce", "tty"];
-    const MAPS: [&str; 5] = ["limits", "matchLabels", "nodeSelector", "overhead", "requests"];
+    const TEXTS: [&str; 3] = ["hostnameOverride", "preemptionPolicy", "runtimeClassName"];
     match value {
         Value::Null => true,
         Value::Array(list) => list.is_empty(),
         Value::Object(map) => map.is_empty() && MAPS.contains(&key),
         Value::Bool(flag) => !flag && FLAGS.contains(&key),
-        Value::Number(_) | Value::String(_) => false,
+        Value::String(text) => text.is_empty() && !TEXTS.contains(&key),
+        Value::Number(_) => false,
     }
 }
 

@@ -74,6 +74,9 @@ fn validate_source(volume: &Volume, pod_name: &str, kind: PodKind, path: &Path) 
         } else {
             errors.push(FieldError::forbidden(&path.child(field), ONE_ONLY));
         }
+        if field == "iscsi" {
+            errors.extend(remote::long_initiator(volume, path));
+        }
         is_first = false;
     }
     if is_first {

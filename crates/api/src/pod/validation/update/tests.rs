@@ -61,14 +61,9 @@ fn a_few_things_may_change() {
             ),
         ),
         (
-            "a grace period that was negative",
-            with(json!({"terminationGracePeriodSeconds": -1})),
-            with(json!({"terminationGracePeriodSeconds": 1})),
-        ),
-        (
             "what means nothing",
             base(),
-            with(json!({"hostNetwork": false, "volumes": [], "affinity": null})),
+            with(json!({"hostNetwork": false, "volumes": [], "affinity": null, "subdomain": ""})),
         ),
     ];
     for (name, old, new) in cases {
@@ -130,6 +125,8 @@ fn the_refusal_shows_the_change() {
         "{got:?}"
     );
     assert!(got[0].contains("\n+ \"subdomain\": \"s\",\n"), "{}", got[0]);
+    let got = errors(base(), with(json!({"nodeSelector": {"gpu": ""}})));
+    assert!(got[0].contains("\n+  \"gpu\": \"\"\n"), "an empty value is a value: {got:?}");
 }
 
 #[test]

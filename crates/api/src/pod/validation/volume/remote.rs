@@ -24,7 +24,7 @@ pub(super) fn sources(volume: &Volume, path: &Path) -> Vec<Source> {
     let mut all = disks(volume, path);
     all.extend([
         (6, "nfs", volume.nfs.as_ref().map(|it| nfs(it, &at("nfs")))),
-        (7, "iscsi", volume.iscsi.as_ref().map(|it| iscsi(it, &volume.name, path))),
+        (7, "iscsi", volume.iscsi.as_ref().map(|it| iscsi(it, &at("iscsi")))),
         (
             8,
             "glusterfs",
@@ -160,9 +160,8 @@ fn nfs(source: &NFSVolumeSource, path: &Path) -> ErrorList {
     errors
 }
 
-fn iscsi(source: &ISCSIVolumeSource, volume: &str, volume_path: &Path) -> ErrorList {
-    let path = volume_path.child("iscsi");
-    let mut errors = needed(&[("targetPortal", &source.target_portal)], &path);
+fn iscsi(source: &ISCSIVolumeSource, path: &Path) -> ErrorList {
+    let mut errors = needed(&[("targetPortal", &source.target_portal)], path);
     if source.iqn.is_empty() {
         errors.push(FieldError::required(&path.child("iqn"), ""));
     } else {
@@ -178,13 +177,18 @@ fn iscsi(source: &ISCSIVolumeSource, volume: &str, volume_path: &Path) -> ErrorL
     }
     if let Some(name) = &source.initiator_name {
         errors.extend(initiator(name, &path.child("initiatorname")));
-        if volume.len() + 1 + source.target_portal.len() > 64 {
-            let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 \
-                       characters if iscsi.initiatorName is specified.";
-            errors.push(FieldError::invalid(&volume_path.child("name"), volume, why));
-        }
     }
     errors
+}
+
+/// An initiator's name is made of the volume's and the portal's, and has a limit of its own.
+pub(super) fn long_initiator(volume: &Volume, path: &Path) -> Option<FieldError> {
+    let source = volume.iscsi.as_ref().filter(|it| it.initiator_name.is_some())?;
+    (volume.name.len() + 1 + source.target_portal.len() > 64).then(|| {
+        let why = "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters \
+                   if iscsi.initiatorName is specified.";
+        FieldError::invalid(&path.child("name"), &volume.name, why)
+    })
 }
 
 fn initiator(name: &str, path: &Path) -> Option<FieldError> {
