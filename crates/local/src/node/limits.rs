@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use cgroup::{Cgroup, destroy};
 
-use super::runtime::{ContainerId, LimitedBy};
+use super::runtime::{ContainerId, LimitedBy, Limits};
 
 /// The cgroups of one container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub(crate) enum CgroupPlan {
     /// One in the unified hierarchy.
     V2 { dir: PathBuf },
     /// One per controller.
-    V1 { memory: PathBuf, cpu: Option<PathBuf> },
+    V1 { memory: Option<PathBuf>, cpu: Option<PathBuf> },
     /// None.
     None,
 }
@@ -32,9 +32,7 @@ impl CgroupPlan {
     pub(crate) fn dirs(&self) -> Vec<&Path> {
         match self {
             Self::V2 { dir } => vec![dir],
-            Self::V1 { memory, cpu } => {
-                std::iter::once(memory).chain(cpu).map(PathBuf::as_path).collect()
-            }
+            Self::V1 { memory, cpu } => memory.iter().chain(cpu).map(PathBuf::as_path).collect(),
             Self::None => Vec::new(),
         }
     }
@@ -67,14 +65,20 @@ impl CgroupBase {
         }
     }
 
-    /// The cgroups for one container.
-    pub(crate) fn plan(&self, id: &ContainerId) -> CgroupPlan {
+    /// The cgroups for one container: only those it needs, because entering one takes the kernel some ten
+    /// milliseconds, one process at a time.
+    pub(crate) fn plan(&self, id: &ContainerId, limits: &Limits) -> CgroupPlan {
+        let needs_memory = limits.memory_bytes.is_some();
+        let needs_cpu = limits.cpu_milli.is_some() || limits.cpu_request_milli.is_some();
+        if !needs_memory && !needs_cpu {
+            return CgroupPlan::None;
+        }
         let name = format!("{}.{}.{}", id.pod_uid, id.container, id.attempt);
         match self {
             Self::V2(base) => CgroupPlan::V2 { dir: base.join(name) },
             Self::V1 { memory, cpu } => CgroupPlan::V1 {
-                memory: memory.join(&name),
-                cpu: cpu.as_ref().map(|cpu| cpu.join(&name)),
+                memory: needs_memory.then(|| memory.join(&name)),
+                cpu: cpu.as_ref().filter(|_| needs_cpu).map(|cpu| cpu.join(&name)),
             },
             Self::None => CgroupPlan::None,
         }

@@ -139,6 +139,13 @@ impl Runtime {
         let mut started =
             task.await.map_err(|error| StartError::Shim { message: error.to_string() })??;
         started.warnings.extend(warnings);
+        if started.limited_by == LimitedBy::Rlimit {
+            started.warnings.push(
+                "limits are enforced by rlimit, memory for each process by itself and CPU by \
+                 priority only: this user may not make cgroups"
+                    .to_owned(),
+            );
+        }
         Ok(started)
     }
 
@@ -235,7 +242,7 @@ impl Runtime {
         }
         env.append(&mut launch.env);
         env.push((CONTAINER_VARIABLE.to_owned(), launch.id.to_string()));
-        let cgroup = self.cgroups.plan(&launch.id);
+        let cgroup = self.cgroups.plan(&launch.id, &launch.limits);
         Ok((
             ShimLaunch {
                 dir,

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use lockstep_local::node::runtime::{ExecError, ExecFailure, StartError};
+use futures::TryStreamExt;
+use lockstep_local::node::logs::{self, LogOptions};
+use lockstep_local::node::runtime::{ExecError, ExecFailure, LogRotation, StartError};
 
-use super::support::{Node, eventually, script};
+use super::support::{Node, eventually, options, script};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exit_codes_and_output_are_the_programs() {
@@ -148,4 +150,59 @@ async fn last_words_come_from_the_file_or_the_log() {
     assert_eq!(node.run(launch).await.message, "");
     let launch = script("much", "head -c 10000 /dev/zero | tr '\\0' x > /dev/termination-log");
     assert_eq!(node.run(launch).await.message.len(), 4096);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_followed_through_rotation_to_the_end() {
+    let mut options = options();
+    options.rotation = LogRotation { bytes_max: 20_000, files_max: 50 };
+    let mut node = Node::with(options);
+    let launch = script("follow", "for i in $(seq 5000); do echo $i; done; sleep 0.1; echo end");
+    let id = launch.id.clone();
+    node.runtime.start(launch).await.unwrap();
+    let follow = LogOptions { follow: true, ..LogOptions::default() };
+    let log = logs::read(&node.dirs, "default", "follow", &id, follow);
+    let chunks: Vec<_> = log.try_collect().await.unwrap();
+    let text = String::from_utf8(chunks.concat()).unwrap();
+    let want: String = (1..=5000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(text, want + "end\n");
+    node.exited().await;
+    let tail = LogOptions { tail_lines: Some(2), ..LogOptions::default() };
+    let log = logs::read(&node.dirs, "default", "follow", &id, tail);
+    let chunks: Vec<_> = log.try_collect().await.unwrap();
+    assert_eq!(chunks.concat(), b"5000\nend\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_root_runs_containers_as_others() {
+    let mut node = Node::new();
+    let mut launch = script("user", "id -u");
+    launch.run_as = Some((12345, 12345));
+    let id = launch.id.clone();
+    let started = node.runtime.start(launch).await.unwrap();
+    assert_eq!(node.exited().await.code, 0);
+    if rustix::process::geteuid().is_root() {
+        assert_eq!(node.log(&id), "12345");
+    } else {
+        assert!(started.warnings[0].contains("runAsUser is ignored"), "{started:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_paths_and_many_at_once_are_no_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Node::at(folder.path().join("x".repeat(200)), options());
+    let starts = (0..30).map(|number| {
+        let runtime = node.runtime.clone();
+        async move { runtime.start(script(&format!("many{number}"), "sleep 0.2")).await.map(|_| ()) }
+    });
+    futures::future::try_join_all(starts).await.unwrap();
+    for _ in 0..30 {
+        assert_eq!(node.exited().await.code, 0);
+    }
+    let launch = script("last", "sleep 60");
+    let id = launch.id.clone();
+    node.runtime.start(launch).await.unwrap();
+    let outcome = node.runtime.exec(&id, &["true".to_owned()], Duration::from_secs(20)).await;
+    assert_eq!(outcome.unwrap().code, 0);
 }

@@ -52,8 +52,10 @@ impl Cgroup {
     pub(crate) fn oom_kills(&self) -> u64 {
         let (file, key) = match &self.plan {
             CgroupPlan::V2 { dir } => (dir.join("memory.events"), "oom_kill "),
-            CgroupPlan::V1 { memory, .. } => (memory.join("memory.oom_control"), "oom_kill "),
-            CgroupPlan::None => return 0,
+            CgroupPlan::V1 { memory: Some(dir), .. } => {
+                (dir.join("memory.oom_control"), "oom_kill ")
+            }
+            CgroupPlan::V1 { memory: None, .. } | CgroupPlan::None => return 0,
         };
         let text = fs::read_to_string(file).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix(key));
@@ -82,7 +84,9 @@ impl Cgroup {
         match self.plan.clone() {
             CgroupPlan::V2 { dir } => set_v2(&dir, limits),
             CgroupPlan::V1 { memory, cpu } => {
-                self.oom = set_v1_memory(&memory, limits)?;
+                if let Some(memory) = memory {
+                    self.oom = set_v1_memory(&memory, limits)?;
+                }
                 cpu.map_or(Ok(()), |cpu| set_v1_cpu(&cpu, limits))
             }
             CgroupPlan::None => Ok(()),

@@ -22,6 +22,8 @@ use crate::node::shim::wire::{
     self, KIND_OUTPUT, Reply, Request, SHIM_ARGUMENT, ShimLaunch, files,
 };
 
+/// A shim that takes longer to start its container hangs in a system call, on a dead network mount say.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// How much longer than its timeout an exec may take before the shim is taken for stuck.
 const EXEC_SLACK: Duration = Duration::from_secs(5);
 
@@ -47,12 +49,13 @@ pub(super) async fn start(
     let failed = |error: io::Error| StartError::Shim { message: error.to_string() };
     let id = launch.id.clone();
     let spawned = tokio::task::spawn_blocking(move || spawn(&shim, &launch)).await;
-    let (child, stream) = spawned.map_err(io::Error::other).and_then(|r| r).map_err(failed)?;
+    let (mut child, stream) = spawned.map_err(io::Error::other).and_then(|r| r).map_err(failed)?;
     let mut stream = UnixStream::from_std(stream).map_err(failed)?;
-    let reply = read_reply(&mut stream).await;
-    let started = match reply {
+    let reply = tokio::time::timeout(START_TIMEOUT, read_reply(&mut stream)).await;
+    let started = match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Reply::Started(started)) => started,
         other => {
+            let _ = child.kill();
             reap(child).await;
             return Err(match other {
                 Ok(Reply::NotExecuted(failure)) => StartError::Exec(failure),
