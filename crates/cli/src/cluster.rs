@@ -193,6 +193,7 @@ fn read_kubeconfig(connection: &Connection) -> Result<Kubeconfig> {
 }
 
 fn read_file(path: &Path) -> Result<Kubeconfig> {
+    std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     Kubeconfig::read_from(path).with_context(|| format!("cannot read {}", path.display()))
 }
 

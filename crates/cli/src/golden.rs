@@ -10,15 +10,13 @@ pub(crate) fn check(name: &str, actual: &str) {
         fs::write(&path, actual).expect("written");
         return;
     }
-    let wanted = fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{}: {error}; run with UPDATE_GOLDEN=1", path.display()));
-    if wanted == actual {
-        return;
-    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
     let differs = wanted.lines().zip(actual.lines()).position(|(want, got)| want != got);
     let line = differs.unwrap_or_else(|| wanted.lines().count().min(actual.lines().count()));
-    panic!(
-        "{} differs from line {}\n--- wanted\n{wanted}\n--- got\n{actual}\n(UPDATE_GOLDEN=1 accepts it)",
+    assert!(
+        wanted == actual,
+        "{} differs from line {}\n--- wanted\n{wanted}\n--- got\n{actual}\n\
+         (UPDATE_GOLDEN=1 accepts it)",
         path.display(),
         line + 1
     );

@@ -97,7 +97,8 @@ impl Options {
         let metadata = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
         let (name, namespace) = (metadata("name"), metadata("namespace"));
         let flag = |is_set: bool| is_set.then(|| "true".to_owned());
-        let tail = self.tail.or(self.selector.is_some().then_some(10)).filter(|&lines| lines >= 0);
+        let tail =
+            self.tail.or_else(|| self.selector.is_some().then_some(10)).filter(|&lines| lines >= 0);
         let parameters = query(&[
             ("container", Some(container.to_owned())),
             ("follow", flag(self.follow)),

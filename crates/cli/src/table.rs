@@ -139,8 +139,8 @@ mod tests {
         ];
         let mut screens = String::new();
         for (name, style, prefix) in styles {
-            screens
-                .push_str(&format!("# {name}\n{}\n", Printer::new(style).render(&pods(), prefix)));
+            let screen = Printer::new(style).render(&pods(), prefix);
+            screens.extend(["# ", name, "\n", &screen, "\n"]);
         }
         golden::check("tables.txt", &screens);
     }

@@ -83,7 +83,7 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     }
     if options.detached {
         // A session of its own: the terminal's signals are for the terminal's programs.
-        drop(rustix::process::setsid());
+        let _ = rustix::process::setsid();
     }
     start_logging(&options.log)?;
     let _running = Running::claim(&folder)

@@ -101,7 +101,7 @@ pub(crate) fn judge(registry: &Registry, manifest: &Manifest) -> Verdict {
         return verdict;
     }
     let (group, version) =
-        manifest.api_version().split_once('/').unwrap_or(("", manifest.api_version()));
+        manifest.api_version().split_once('/').unwrap_or_else(|| ("", manifest.api_version()));
     let Some(resource) = registry.by_kind(group, version, manifest.kind()) else {
         let (kind, served) = (manifest.kind(), manifest.api_version());
         refuse(&mut verdict, "kind", format!("no matches for kind {kind:?} in version {served:?}"));
@@ -137,13 +137,15 @@ fn rules(
         uid: "00000000-0000-4000-8000-000000000000".to_owned(),
         user: String::new(),
     };
-    if resource.is_namespaced()
-        && let Some(serde_json::Value::Object(metadata)) = object.get_mut("metadata")
-    {
+    if let Some(serde_json::Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("uid".to_owned(), context.uid.clone().into());
         // Where it goes is decided later, by the command that creates it.
-        metadata.entry("namespace").or_insert_with(|| "default".into());
-        if !metadata.contains_key("name") && metadata.contains_key("generateName") {
-            let prefix = metadata["generateName"].as_str().unwrap_or_default();
+        if resource.is_namespaced() {
+            metadata.entry("namespace").or_insert_with(|| "default".into());
+        }
+        if !metadata.contains_key("name")
+            && let Some(prefix) = metadata.get("generateName").and_then(|value| value.as_str())
+        {
             let name = format!("{prefix}xxxxx");
             metadata.insert("name".to_owned(), name.into());
         }

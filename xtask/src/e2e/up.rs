@@ -62,8 +62,8 @@ impl Up {
         // The pipe is read to its end, so that the server never blocks on it.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if line.contains("export KUBECONFIG=") {
-                    drop(ready.send(()));
+                if line.contains("export KUBECONFIG=") && ready.send(()).is_err() {
+                    break;
                 }
             }
         });

@@ -65,8 +65,8 @@ fn first_line(text: &str) -> String {
 
 enum Node {
     Scalar(Value),
-    List(Vec<Spanned<Node>>),
-    Map(Vec<(String, Spanned<Node>)>),
+    List(Vec<Spanned<Self>>),
+    Map(Vec<(String, Spanned<Self>)>),
 }
 
 fn settle(node: Spanned<Node>, path: &str, lines: &mut BTreeMap<String, u64>) -> Value {

@@ -92,7 +92,7 @@ fn restart(binary: &Path, data: &Path) -> Result<Verdict> {
 
 /// A file size limit stands in for a full disk: it needs no mount and fails at the same place.
 fn full_disk(binary: &Path, data: &Path) -> Result<()> {
-    drop(Up::start(binary, data, &["--port", "0"])?.stop()?);
+    Up::start(binary, data, &["--port", "0"])?.stop()?;
     let kilobytes = fs::metadata(journal(data)?)?.len() / 1024 + 512;
     let mut limited = Command::new("bash");
     let script = format!("ulimit -f {kilobytes}; trap '' XFSZ; exec \"$0\" \"$@\"");
