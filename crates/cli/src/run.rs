@@ -58,7 +58,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     check(&manifests)?;
     up::start_logging(&options.log)?;
     let mut signals = Signals::listen()?;
-    let embedded = Embedded::start(options.node.embedded()?).await.map_err(|error| {
+    let mut wanted = options.node.embedded();
+    if let Some(node) = &mut wanted.node {
+        // Nothing outlives a run, not even when it is killed.
+        node.runtime.die_with_parent = true;
+    }
+    let embedded = Embedded::start(wanted).await.map_err(|error| {
         let error = anyhow::Error::new(error);
         Ending::error(Exit::Cluster, format!("error: cannot start: {error:#}"))
     })?;

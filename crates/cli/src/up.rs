@@ -111,11 +111,11 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
 
 async fn start(options: &Options, folder: &Path) -> Result<Embedded> {
     let wanted = options.port.unwrap_or(PORT);
-    match Embedded::start(embedded_options(options, folder, wanted)?).await {
+    match Embedded::start(embedded_options(options, folder, wanted)).await {
         Err(StartError::Listen { source, .. })
             if options.port.is_none() && source.kind() == ErrorKind::AddrInUse =>
         {
-            Embedded::start(embedded_options(options, folder, 0)?).await
+            Embedded::start(embedded_options(options, folder, 0)).await
         }
         other => other,
     }
@@ -125,12 +125,12 @@ async fn start(options: &Options, folder: &Path) -> Result<Embedded> {
     })
 }
 
-fn embedded_options(options: &Options, folder: &Path, port: u16) -> Result<embedded::Options> {
-    let mut wanted = options.node.embedded()?;
+fn embedded_options(options: &Options, folder: &Path, port: u16) -> embedded::Options {
+    let mut wanted = options.node.embedded();
     wanted.data_dir = (!options.in_memory).then(|| folder.to_path_buf());
     wanted.listen = Some(SocketAddr::new(options.listen, port));
     wanted.allows_remote = options.allow_remote;
-    Ok(wanted)
+    wanted
 }
 
 fn banner(embedded: &Embedded, folder: &Path, options: &Options) -> String {
