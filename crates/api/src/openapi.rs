@@ -78,14 +78,21 @@ fn document(registry: &Registry, group: &str, version: &str) -> Document {
         let comma = if at == 0 { "" } else { "," };
         let _ = write!(body, "{comma}\"{name}\":{schema}");
     }
-    body.push_str(
-        r#"},"securitySchemes":{"BearerToken":{"description":"Bearer Token authentication","in":"header","name":"authorization","type":"apiKey"}}}}"#,
-    );
+    let _ = write!(body, "}},\"securitySchemes\":{}}}}}", security_schemes());
     let path = match group {
         "" => format!("api/{version}"),
         group => format!("apis/{group}/{version}"),
     };
     Document { path, hash: hash(&body), body }
+}
+
+fn security_schemes() -> Value {
+    json!({"BearerToken": {
+        "description": "Bearer Token authentication",
+        "in": "header",
+        "name": "authorization",
+        "type": "apiKey",
+    }})
 }
 
 /// The schemas that `paths` refers to, those they refer to, and so on; and those of the kinds

@@ -260,8 +260,8 @@ impl Scanner<'_> {
         self.body.get(self.at).copied().ok_or(Problem::End)
     }
 
-    /// The next byte inside a word, number or escape. Go looks for their end by feeding them a blank,
-    /// so that is what it complains of when the input ends there.
+    /// The next byte inside a word, number or escape. Go looks for their end by feeding them a
+    /// blank, so that is what it complains of when the input ends there.
     fn peek_inside(&self) -> u8 {
         self.body.get(self.at).copied().unwrap_or(b' ')
     }

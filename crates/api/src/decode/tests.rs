@@ -57,63 +57,73 @@ const REFUSALS: &[(&str, &str, Why)] = &[
         "a string for a list",
         r#"{"apiVersion":"v1","kind":"Pod","spec":{"containers":"x"}}"#,
         Why::Pod(
-            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type []v1.Container",
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type \
+             []v1.Container",
         ),
     ),
     (
         "a string for an element",
         r#"{"spec":{"containers":["x"]}}"#,
         Why::Pod(
-            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type v1.Container",
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type \
+             v1.Container",
         ),
     ),
     (
         "a number for a string, in an embedded struct",
         r#"{"spec":{"volumes":[{"name":"v","hostPath":{"path":1}}]}}"#,
         Why::Pod(
-            "json: cannot unmarshal number into Go struct field HostPathVolumeSource.spec.volumes.VolumeSource.hostPath.path of type string",
+            "json: cannot unmarshal number into Go struct field \
+             HostPathVolumeSource.spec.volumes.VolumeSource.hostPath.path of type string",
         ),
     ),
     (
         "a fraction for an integer",
         r#"{"spec":{"priority":1.5}}"#,
         Why::Pod(
-            "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of type int32",
+            "json: cannot unmarshal number 1.5 into Go struct field PodSpec.spec.priority of \
+             type int32",
         ),
     ),
     (
         "an integer out of range",
         r#"{"spec":{"priority":3000000000}}"#,
         Why::Pod(
-            "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority of type int32",
+            "json: cannot unmarshal number 3000000000 into Go struct field PodSpec.spec.priority \
+             of type int32",
         ),
     ),
     (
         "a number for a label",
         r#"{"metadata":{"labels":{"a":1}}}"#,
         Why::Pod(
-            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string",
+            "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of \
+             type string",
         ),
     ),
     (
         "a time that is none",
         r#"{"metadata":{"creationTimestamp":"yesterday"}}"#,
         Why::Pod(
-            r#"parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006""#,
+            "parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \
+             \"yesterday\" as \"2006\"",
         ),
     ),
     (
         "a quantity that is none",
         r#"{"spec":{"containers":[{"resources":{"limits":{"cpu":"lots"}}}]}}"#,
         Why::Pod(
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            "quantities must match the regular expression \
+             '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         ),
     ),
     (
         "unknown and doubled fields",
         r#"{"spec":{"foo":1,"containers":[{"name":"a","bar":{"x":1},"name":"b"}]},"spex":1}"#,
         Why::Pod(
-            r#"strict decoding error: unknown field "spec.foo", unknown field "spec.containers[0].bar", duplicate field "spec.containers[0].name", unknown field "spex""#,
+            "strict decoding error: unknown field \"spec.foo\", unknown field \
+             \"spec.containers[0].bar\", duplicate field \"spec.containers[0].name\", unknown \
+             field \"spex\"",
         ),
     ),
     (
@@ -125,14 +135,16 @@ const REFUSALS: &[(&str, &str, Why)] = &[
         "another kind",
         r#"{"apiVersion":"v1","kind":"ConfigMap"}"#,
         Why::Whole(
-            "ConfigMap in version \"v1\" cannot be handled as a Pod: converting (v1.ConfigMap) to (core.Pod): unknown conversion",
+            "ConfigMap in version \"v1\" cannot be handled as a Pod: converting (v1.ConfigMap) \
+             to (core.Pod): unknown conversion",
         ),
     ),
     (
         "a kind nobody knows",
         r#"{"apiVersion":"apps/v1","kind":"Pod"}"#,
         Why::Pod(
-            r#"no kind "Pod" is registered for version "apps/v1" in scheme "pkg/api/legacyscheme/scheme.go:30""#,
+            "no kind \"Pod\" is registered for version \"apps/v1\" in scheme \
+             \"pkg/api/legacyscheme/scheme.go:30\"",
         ),
     ),
     (
@@ -144,7 +156,9 @@ const REFUSALS: &[(&str, &str, Why)] = &[
         "no object",
         "[]",
         Why::Syntax(
-            "json: cannot unmarshal array into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" } (5b5d)",
+            "json: cannot unmarshal array into Go value of type struct { APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" \
+             } (5b5d)",
         ),
     ),
     ("nothing", "", Why::Syntax("unexpected end of JSON input (<empty>)")),
@@ -169,8 +183,9 @@ fn refusals_are_worded_as_kubernetes_words_them() {
 
 #[test]
 fn what_go_cannot_tell_from_absent_is_left_out() {
-    let body = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null,"annotations":{},
-        "creationTimestamp":null},"spec":{"hostNetwork":false,"nodeName":"","priority":0,
+    let body = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","labels":null,
+        "annotations":{},"creationTimestamp":null},
+        "spec":{"hostNetwork":false,"nodeName":"","priority":0,
         "automountServiceAccountToken":false,"tolerations":[],"securityContext":{},
         "containers":[{"name":"c","stdin":true,"tty":false,"env":[{"name":"A","value":""}],
         "resources":{"limits":{"cpu":0.5,"memory":"1024Mi"}},"command":["",null]}]}}"#;
@@ -319,8 +334,9 @@ fn patched_objects_are_refused_as_patches() {
     assert_eq!((status.code, &*status.reason), (422, "Invalid"));
     assert_eq!(
         status.message,
-        " \"\" is invalid: patch: Invalid value: \"{\\\"spec\\\":{\\\"priority\\\":\\\"high\\\"}}\": \
-         json: cannot unmarshal string into Go struct field PodSpec.spec.priority of type int32"
+        " \"\" is invalid: patch: Invalid value: \
+         \"{\\\"spec\\\":{\\\"priority\\\":\\\"high\\\"}}\": json: cannot unmarshal string into Go \
+         struct field PodSpec.spec.priority of type int32"
     );
     let status = check(patch.clone(), PatchKind::Strategic(&patch), FieldValidation::Strict);
     assert!(status.unwrap_err().message.starts_with(

@@ -1,8 +1,8 @@
 //! Builds a JSON value from a deserializer while checking it against a schema.
 //!
-//! One pass does everything: fields nobody knows are dropped and noted, doubled ones are noted, JSON
-//! types are checked, and scalars with a format are brought into the form Go would write. Problems
-//! are found in the order of the document, worded as `sigs.k8s.io/json` words them.
+//! One pass does everything: fields nobody knows are dropped and noted, doubled ones are noted,
+//! JSON types are checked, and scalars with a format are brought into the form Go would write.
+//! Problems are found in the order of the document, worded as `sigs.k8s.io/json` words them.
 
 use std::fmt;
 
