@@ -227,6 +227,13 @@ impl Embedded {
     }
 }
 
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.agents.iter().for_each(JoinHandle::abort);
+        self.server.stop();
+    }
+}
+
 /// Where the node keeps its files.
 struct Folders {
     dirs: NodeDirs,

@@ -91,11 +91,9 @@ impl Node {
     }
 
     /// Ends the agent, then every container: asked to, and killed when its pod's grace is over.
-    pub(super) async fn stop(self, cluster: &Cluster) {
-        for task in &self.tasks {
-            task.abort();
-        }
-        for task in self.tasks {
+    pub(super) async fn stop(mut self, cluster: &Cluster) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        for task in std::mem::take(&mut self.tasks) {
             let _aborted = task.await;
         }
         let started = Instant::now();
@@ -119,10 +117,16 @@ impl Node {
                 self.runtime.kill(id);
             }
         }
-        if let Some(scratch) = self.scratch {
+        if let Some(scratch) = self.scratch.take() {
             // What cannot be removed was put there by pods; it is theirs to clean up.
             let _left_behind = std::fs::remove_dir_all(scratch);
         }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 

@@ -66,6 +66,11 @@ impl Presenter {
         })
     }
 
+    /// The same presenter for what is written from now on: ages are counted from its moment.
+    pub(crate) fn refresh(&mut self) {
+        self.now = Timestamp::now();
+    }
+
     /// One object, whole.
     pub(crate) fn single(&self, object: &Object) -> Result<Bytes, Status> {
         if self.shape == Shape::MetadataList {

@@ -185,6 +185,7 @@ impl EventStream {
 
     fn write_queue(&mut self) -> Bytes {
         let mut chunk = BytesMut::with_capacity(4096);
+        self.presenter.refresh();
         while chunk.len() < CHUNK_BYTES
             && let Some(notice) = self.queue.pop_front()
         {
