@@ -17,8 +17,15 @@ fn context() -> WriteContext {
     WriteContext { now, uid: "0d9f2c4e-0000-4000-8000-000000000001".into(), user: "me".into() }
 }
 
+/// Group, kind and body.
+type Sample = (&'static str, &'static str, Value);
+
 /// One small and one full object of every kind.
-fn samples() -> Vec<(&'static str, &'static str, Value)> {
+fn samples() -> Vec<Sample> {
+    core_samples().into_iter().chain(group_samples()).collect()
+}
+
+fn core_samples() -> Vec<Sample> {
     let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
     vec![
         ("", "ConfigMap", json!({})),
@@ -55,6 +62,12 @@ fn samples() -> Vec<(&'static str, &'static str, Value)> {
         ("", "Service", json!({"spec": {"type": "ExternalName", "externalName": "example.com"}})),
         ("", "ServiceAccount", json!({"secrets": [{"name": "s"}]})),
         ("batch", "Job", json!({"spec": {"template": {"spec": pod}}})),
+    ]
+}
+
+fn group_samples() -> Vec<Sample> {
+    let pod = json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]});
+    vec![
         (
             "batch",
             "Job",

@@ -66,7 +66,8 @@ fn validate_spec(object: &Json, spec: &JobSpec) -> ErrorList {
     {
         let path = path.child("template").child("metadata").child("labels");
         let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&path, labels, why));
+        let shown = spec.template.metadata.as_ref().and_then(|meta| meta.labels.as_ref());
+        errors.push(FieldError::invalid(&path, shown, why));
     }
     errors
 }

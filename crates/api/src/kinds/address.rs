@@ -36,9 +36,10 @@ pub(super) fn validate_endpoint_ip(value: &str, path: &Path) -> ErrorList {
     errors
 }
 
-/// Like [`validate_endpoint_ip`], for addresses that others must be able to reach.
-pub(super) fn validate_external_ip(value: &str, path: &Path) -> ErrorList {
-    let mut errors = validate_ip(value, path);
+/// Like [`validate_endpoint_ip`], for addresses that others must be able to reach. One that was
+/// accepted before need not be well-formed.
+pub(super) fn validate_external_ip(value: &str, is_known: bool, path: &Path) -> ErrorList {
+    let mut errors = if is_known { ErrorList::new() } else { validate_ip(value, path) };
     if errors.is_empty() {
         errors = validate_endpoint_ip(value, path);
         if value.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()) {
@@ -114,7 +115,7 @@ mod tests {
             assert_eq!(why(&validate_endpoint_ip(value, &Path::new("ip"))), want, "{value}");
         }
         let loopback = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
-        assert_eq!(why(&validate_external_ip("127.0.0.1", &Path::new("ip"))), loopback);
+        assert_eq!(why(&validate_external_ip("127.0.0.1", false, &Path::new("ip"))), loopback);
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl Strategy for ServiceStrategy {
         validation::validate(object, Some(old))
     }
 
-    fn validate_status_update(&self, object: &Json, _old: &Json) -> ErrorList {
-        validation::validate_status(object)
+    fn validate_status_update(&self, object: &Json, old: &Json) -> ErrorList {
+        validation::validate_status(object, old)
     }
 
     fn warnings(&self, object: &Json, _old: Option<&Json>) -> Vec<String> {
@@ -128,7 +128,8 @@ fn external_cell(object: &Json) -> String {
     let external: Vec<&str> =
         list(object, &["spec", "externalIPs"]).iter().filter_map(Value::as_str).collect();
     match text(object, &["spec", "type"]) {
-        "ClusterIP" | "NodePort" => or_none(external.join(",")),
+        "ClusterIP" | "NodePort" if external.is_empty() => NONE.to_owned(),
+        "ClusterIP" | "NodePort" => external.join(","),
         "LoadBalancer" => {
             let ingress = list(object, &["status", "loadBalancer", "ingress"]).iter();
             let balanced: BTreeSet<&str> = ingress

@@ -95,7 +95,7 @@ pub(super) fn validate_strict_update(event: &Json, old: &Json) -> ErrorList {
             _ => present(event, field) == present(old, field),
         };
         if !is_same {
-            let value = present(event, field);
+            let value = event.get(field).cloned().unwrap_or_else(|| zero_of(field));
             errors.push(FieldError::invalid(&Path::new(shown), value, IMMUTABLE));
         }
     }
@@ -138,6 +138,17 @@ fn validate_series(event: &Json) -> ErrorList {
         }
     }
     errors
+}
+
+/// What a field that is absent is shown as.
+fn zero_of(field: &str) -> Value {
+    match field {
+        "count" => 0.into(),
+        "reason" | "message" | "type" | "action" | "reportingComponent" | "reportingInstance" => {
+            "".into()
+        }
+        _ => Value::Null,
+    }
 }
 
 fn moment(event: &Json, path: &[&str]) -> Option<Timestamp> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{NodeSpec, NodeStatus, Taint};
+use serde_json::Value;
 
 use crate::{
-    field::{ErrorList, FieldError, Path},
+    field::{ErrorKind, ErrorList, FieldError, Path},
     kinds::{NOT_NEGATIVE, address::validate_cidr, each, view},
     names,
     quantity::Quantity,
@@ -43,7 +44,9 @@ pub(super) fn validate_update(object: &Json, old: &Json) -> ErrorList {
     for (at, address) in addresses.iter().enumerate() {
         if !seen.insert((&address.type_, &address.address)) {
             let path = Path::new("status").child("addresses").index(at);
-            errors.push(FieldError::duplicate(&path, address));
+            // Upstream shows its own representation, here and for taints.
+            let (kind, address) = (&address.type_, &address.address);
+            errors.push(duplicate(&path, &format!(r#"{{"Type":{kind:?},"Address":{address:?}}}"#)));
         }
     }
     let path = Path::new("spec");
@@ -85,12 +88,22 @@ fn validate_taints(taints: &[Taint]) -> ErrorList {
             errors.push(FieldError::not_supported(&path, &taint.effect, &effects));
         }
         if !seen.insert((&taint.key, &taint.effect)) {
-            let mut error = FieldError::duplicate(&path, taint);
-            error.body.push_str(": taints must be unique by key and effect pair");
-            errors.push(error);
+            let (key, effect) = (&taint.key, &taint.effect);
+            let added = taint.time_added.as_ref().map_or(Ok(Value::Null), serde_json::to_value);
+            let shown = format!(
+                r#"{{"Key":{key:?},"Value":{value:?},"Effect":{effect:?},"TimeAdded":{}}}"#,
+                added.unwrap_or_default()
+            );
+            let why = "taints must be unique by key and effect pair";
+            errors.push(duplicate(&path, &format!("{shown}: {why}")));
         }
     }
     errors
+}
+
+fn duplicate(path: &Path, shown: &str) -> FieldError {
+    let body = format!("Duplicate value: {shown}");
+    FieldError { kind: ErrorKind::Duplicate, path: path.clone(), body }
 }
 
 fn validate_resources(status: &NodeStatus) -> ErrorList {
@@ -125,7 +138,7 @@ fn is_counted(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -146,8 +159,8 @@ mod tests {
                 ]}}),
                 vec![
                     "metadata.taints[1]: Duplicate value: \
-                     {\"effect\":\"NoSchedule\",\"key\":\"a\",\"value\":\"x\"}: taints must be \
-                     unique by key and effect pair",
+                     {\"Key\":\"a\",\"Value\":\"x\",\"Effect\":\"NoSchedule\",\"TimeAdded\":null}: \
+                     taints must be unique by key and effect pair",
                     "metadata.taints[2].effect: Unsupported value: \"Never\": supported values: \
                      \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
                     "metadata.taints[3].effect: Required value",
@@ -197,7 +210,7 @@ mod tests {
                 json!({"spec": old["spec"], "status": {"addresses": twice}}),
                 vec![
                     "status.addresses[1]: Duplicate value: \
-                     {\"address\":\"h\",\"type\":\"Hostname\"}",
+                     {\"Type\":\"Hostname\",\"Address\":\"h\"}",
                 ],
             ),
         ];

@@ -239,7 +239,7 @@ pub(super) fn validate_change(spec: &ServiceSpec, old: &ServiceSpec) -> ErrorLis
         }
     } else if ips.is_empty() {
         let why = "primary clusterIP can not be unset";
-        errors.push(FieldError::invalid(&path.index(0), ips, why));
+        errors.push(FieldError::invalid(&path.index(0), &spec.cluster_ips, why));
     } else if !old_ips.is_empty() && ips[0] != old_ips[0] {
         errors.push(FieldError::invalid(&path.index(0), ips, changed));
     }

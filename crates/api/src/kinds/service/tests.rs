@@ -296,6 +296,7 @@ fn ingress_belongs_to_load_balancers() {
     for (kind, want) in cases {
         let service = json!({"spec": {"type": kind}, "status": status});
         let service = service.as_object().unwrap();
-        assert_eq!(texts(&ServiceStrategy.validate_status_update(service, service)), [want]);
+        let old = Json::new();
+        assert_eq!(texts(&ServiceStrategy.validate_status_update(service, &old)), [want]);
     }
 }

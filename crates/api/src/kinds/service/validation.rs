@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use k8s_openapi::{
-    api::core::v1::{ServicePort, ServiceSpec, ServiceStatus},
+    api::core::v1::{LoadBalancerIngress, LoadBalancerStatus, ServicePort, ServiceSpec},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use serde_json::Value;
@@ -55,23 +55,25 @@ pub(super) fn validate(object: &Json, old: Option<&Json>) -> ErrorList {
     errors.extend(validate_labels(selector, &path.child("selector")));
     errors.extend(validate_affinity(&spec));
     for (at, ip) in spec.external_ips.iter().flatten().enumerate() {
-        errors.extend(validate_external_ip(ip, &path.child("externalIPs").index(at)));
+        let known = old.as_ref().and_then(|old| old.external_ips.as_deref()).unwrap_or_default();
+        let path = path.child("externalIPs").index(at);
+        errors.extend(validate_external_ip(ip, known.contains(ip), &path));
     }
     let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     if !kinds.contains(&kind) {
         errors.push(FieldError::not_supported(&path.child("type"), kind, &kinds));
     }
     errors.extend(validate_port_numbers(ports, kind));
-    errors.extend(validate_balancer(&spec, kind));
+    errors.extend(validate_balancer(&spec, old.as_ref(), kind));
     errors.extend(validate_traffic(&spec, kind));
     errors
 }
 
-pub(super) fn validate_status(object: &Json) -> ErrorList {
+pub(super) fn validate_status(object: &Json, old: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    let status: ServiceStatus = view(object, "status", &mut errors);
     let path = Path::new("status").child("loadBalancer").child("ingress");
-    let ingress = status.load_balancer.and_then(|balancer| balancer.ingress).unwrap_or_default();
+    let ingress = ingress_of(object, &mut errors);
+    let known = ingress_of(old, &mut ErrorList::new());
     let is_balancer = at(object, &["spec", "type"]).is_some_and(|kind| kind == "LoadBalancer");
     if !is_balancer && !ingress.is_empty() {
         let why = "may only be used when `spec.type` is 'LoadBalancer'";
@@ -81,7 +83,7 @@ pub(super) fn validate_status(object: &Json) -> ErrorList {
     for (at, one) in ingress.iter().enumerate() {
         let path = path.index(at);
         let ip = one.ip.as_deref().unwrap_or_default();
-        if !ip.is_empty() {
+        if !ip.is_empty() && !known.iter().any(|known| known.ip == one.ip) {
             errors.extend(names::validate_ip(ip, &path.child("ip")));
         }
         let mode_path = path.child("ipMode");
@@ -109,6 +111,12 @@ pub(super) fn validate_status(object: &Json) -> ErrorList {
         }
     }
     errors
+}
+
+fn ingress_of(object: &Json, errors: &mut ErrorList) -> Vec<LoadBalancerIngress> {
+    let Some(status) = object.get("status").and_then(Value::as_object) else { return Vec::new() };
+    let balancer: LoadBalancerStatus = view(status, "loadBalancer", errors);
+    balancer.ingress.unwrap_or_default()
 }
 
 fn validate_change(spec: &ServiceSpec, old: &ServiceSpec) -> ErrorList {
@@ -287,7 +295,7 @@ fn validate_affinity(spec: &ServiceSpec) -> ErrorList {
     }
 }
 
-fn validate_balancer(spec: &ServiceSpec, kind: &str) -> ErrorList {
+fn validate_balancer(spec: &ServiceSpec, old: Option<&ServiceSpec>, kind: &str) -> ErrorList {
     let mut errors = ErrorList::new();
     let path = Path::new("spec");
     let is_balancer = kind == "LoadBalancer";
@@ -296,7 +304,9 @@ fn validate_balancer(spec: &ServiceSpec, kind: &str) -> ErrorList {
     if !ranges.is_empty() && !is_balancer {
         errors.push(FieldError::forbidden(&ranges_path, ONLY_FOR_BALANCERS));
     }
-    for (at, range) in ranges.iter().enumerate() {
+    let known = old.and_then(|old| old.load_balancer_source_ranges.as_deref()).unwrap_or_default();
+    let is_new = |range: &str| !known.iter().any(|known| known.trim() == range.trim());
+    for (at, range) in ranges.iter().enumerate().filter(|(_, range)| is_new(range)) {
         errors.extend(validate_cidr(range.trim(), &ranges_path.index(at)));
     }
     if spec.allocate_load_balancer_node_ports.is_some() && !is_balancer {
