@@ -20,7 +20,7 @@ use std::{
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use lockstep_api::{Registry, Resource, Status};
-use lockstep_store::{Limits, Object, Revision, Snapshot, Store, object, rest::Catalog};
+use lockstep_store::{Batch, Limits, Object, Revision, Snapshot, Store, object, rest::Catalog};
 use tokio::sync::watch as signal;
 
 pub use list::ListOptions;
@@ -29,6 +29,7 @@ pub use write::{Deleted, WriteOptions, Written};
 
 use crate::journal::{Journal, JournalError, disk::DiskJournal};
 use commit::Core;
+use list::Retained;
 
 /// How a cluster's state is kept.
 #[derive(Debug)]
@@ -83,8 +84,11 @@ struct Shared {
     /// What readers see.
     published: ArcSwap<Snapshot>,
     progress: signal::Sender<Progress>,
-    /// The last published write of each table: wakes those who watch it.
-    tables: BTreeMap<Arc<str>, signal::Sender<Revision>>,
+    /// What last became visible of each table: wakes those who watch it, and is all they need if
+    /// they keep up.
+    tables: BTreeMap<Arc<str>, signal::Sender<Arc<Batch>>>,
+    /// States that a list in pages goes on from.
+    retained: Mutex<Retained>,
 }
 
 /// How far publication has come.
@@ -132,9 +136,14 @@ impl Cluster {
             None => (Store::new(limits), uuid::Uuid::new_v4().to_string()),
         };
         let published = store.published().clone();
+        let silence = |table: &Arc<str>| {
+            let through = published.revision();
+            let since = published.table_revision(table);
+            Arc::new(Batch { table: Arc::clone(table), since, through, events: Vec::new() })
+        };
         let tables = catalog
             .tables()
-            .map(|(table, _)| (Arc::clone(table), signal::Sender::new(published.revision())))
+            .map(|(table, _)| (Arc::clone(table), signal::Sender::new(silence(table))))
             .collect();
         let progress = Progress { revision: published.revision(), ..Progress::default() };
         let core = Arc::new(Shared {
@@ -144,6 +153,7 @@ impl Cluster {
             published: ArcSwap::from_pointee(published),
             progress: signal::Sender::new(progress),
             tables,
+            retained: Mutex::default(),
         });
         let committer = journal
             .map(|journal| commit::start(Arc::clone(&core), journal))

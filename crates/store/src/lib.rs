@@ -25,7 +25,7 @@ pub use change::{Change, Check, Expect, Op, Record, StageError, Staged, Write};
 pub use log::{Event, Expired, Limits, Log};
 pub use object::{Draft, Object, Selectors};
 pub use snapshot::Snapshot;
-pub use store::Store;
+pub use store::{Batch, Store};
 
 /// A point in the history of the whole store. Each write of one object takes the next one.
 pub type Revision = u64;

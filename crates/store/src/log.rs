@@ -106,10 +106,10 @@ impl Log {
     }
 
     /// Remembers an event, which must be younger than all before it.
-    pub(crate) fn push(&mut self, table: &Arc<str>, event: Event, now: Timestamp) {
+    pub(crate) fn push(&mut self, table: &Arc<str>, event: Arc<Event>, now: Timestamp) {
         self.bytes += event.object.body.len();
         let log = self.tables.entry(Arc::clone(table)).or_default();
-        log.events.push_back(Arc::new(event));
+        log.events.push_back(event);
         self.order.push_back(Entry { table: Arc::clone(table), at: now });
     }
 

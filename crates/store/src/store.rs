@@ -21,9 +21,24 @@ pub struct Store {
     head: Snapshot,
     published: Snapshot,
     staged: VecDeque<Pending>,
+    /// The head as it was when a batch was handed over to be made safe, by its last revision.
+    sealed: VecDeque<(Revision, Snapshot)>,
     log: Log,
     /// The last revision given out. Never goes back, not even when a change is rolled back.
     last: Revision,
+}
+
+/// What became visible of one table in one go.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The table.
+    pub table: Arc<str>,
+    /// The last write to the table before this batch.
+    pub since: Revision,
+    /// Everything up to this revision is visible now.
+    pub through: Revision,
+    /// What happened, in order.
+    pub events: Vec<Arc<Event>>,
 }
 
 #[derive(Debug)]
@@ -55,7 +70,8 @@ impl Store {
         }
         head.advance(last);
         let published = head.clone();
-        Self { head, published, staged: VecDeque::new(), log: Log::new(limits, last), last }
+        let log = Log::new(limits, last);
+        Self { head, published, staged: VecDeque::new(), sealed: VecDeque::new(), log, last }
     }
 
     /// Gives a change its revisions and lets the next change build on it. Readers do not see it yet.
@@ -129,26 +145,64 @@ impl Store {
         Err(StageError::Changed { table: Arc::clone(table), key: Arc::clone(key) })
     }
 
-    /// Makes everything staged up to `through` visible, in order. The answer names the tables that
-    /// changed.
-    pub fn publish(&mut self, through: Revision, now: Timestamp) -> Vec<Arc<str>> {
-        let mut touched: Vec<Arc<str>> = Vec::new();
+    /// Says that what is staged now will be published together. That is cheaper than to find out
+    /// later what it was.
+    pub fn seal(&mut self) {
+        if let Some(last) = self.staged.back() {
+            self.sealed.push_back((last.event.revision, self.head.clone()));
+        }
+    }
+
+    /// Makes everything staged up to `through` visible, in order. The answer is what happened, by
+    /// table.
+    pub fn publish(&mut self, through: Revision, now: Timestamp) -> Vec<Batch> {
+        let mut batches: Vec<Batch> = Vec::new();
+        let whole = self.whole_at(through);
         while let Some(pending) = self.staged.pop_front_if(|p| p.event.revision <= through) {
             let Pending { table, event } = pending;
-            let current = (!event.is_deletion).then_some(&event.object);
-            self.published.apply(event.revision, &table, &event.key, current);
-            self.log.push(&table, event, now);
-            if !touched.contains(&table) {
-                touched.push(table);
+            let event = Arc::new(event);
+            let at = batches.iter().position(|batch| batch.table == table).unwrap_or_else(|| {
+                let since = self.published.table_revision(&table);
+                batches.push(Batch {
+                    table: Arc::clone(&table),
+                    since,
+                    through,
+                    events: Vec::new(),
+                });
+                batches.len() - 1
+            });
+            if whole.is_none() {
+                let current = (!event.is_deletion).then_some(&event.object);
+                self.published.apply(event.revision, &table, &event.key, current);
             }
+            batches[at].events.push(Arc::clone(&event));
+            self.log.push(&table, event, now);
+        }
+        if let Some(whole) = whole {
+            self.published = whole;
         }
         self.log.trim(now);
-        touched
+        batches
+    }
+
+    /// The state after `through`, if it is at hand.
+    fn whole_at(&mut self, through: Revision) -> Option<Snapshot> {
+        while self.sealed.front().is_some_and(|(revision, _)| *revision < through) {
+            self.sealed.pop_front();
+        }
+        match self.sealed.pop_front_if(|(revision, _)| *revision == through) {
+            Some((_, snapshot)) => Some(snapshot),
+            None => {
+                let last = self.staged.back()?.event.revision;
+                (last == through).then(|| self.head.clone())
+            }
+        }
     }
 
     /// Forgets everything staged and not published. The revisions are not given out again.
     pub fn roll_back(&mut self) {
         self.staged.clear();
+        self.sealed.clear();
         self.head = self.published.clone();
     }
 

@@ -131,13 +131,13 @@ impl Shared {
 
     /// Lets everybody see what is staged up to `through`.
     fn publish(&self, core: &mut Core, through: Revision) {
-        let touched = core.store.publish(through, now());
+        let batches = core.store.publish(through, now());
         let snapshot = core.store.published().clone();
         let revision = snapshot.revision();
         self.published.store(Arc::new(snapshot));
-        for table in &touched {
-            if let Some(table) = self.tables.get(table) {
-                table.send_replace(revision);
+        for batch in batches {
+            if let Some(table) = self.tables.get(&batch.table) {
+                table.send_replace(Arc::new(batch));
             }
         }
         self.progress.send_modify(|progress| progress.revision = revision);
@@ -177,6 +177,7 @@ fn run(shared: &Shared, journal: &mut dyn Journal) {
         let mut records = restated(core.store.published(), &doubtful);
         records.append(&mut core.records);
         let mut waiting = std::mem::take(&mut core.waiting);
+        core.store.seal();
         drop(core);
         let through = records.last().map_or(0, |record| record.revision);
         let outcome = journal.commit(&records).map_err(Arc::new);

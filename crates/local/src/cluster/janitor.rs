@@ -153,6 +153,7 @@ impl Janitor {
             core.store.trim(now());
             !core.store.log().is_empty()
         };
+        let is_remembering = shared.retained().trim() || is_remembering;
         let rest = if is_remembering { TRIM_EVERY } else { Duration::MAX };
         let next = self.deadlines.next().map(|at| at.duration_since(now()));
         Pause::Until(next.map_or(rest, |left| left.try_into().unwrap_or_default()).min(rest))

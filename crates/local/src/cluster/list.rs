@@ -1,6 +1,10 @@
 //! Lists: now, at a revision, page by page.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
 
 use lockstep_api::Status;
 use lockstep_store::{
@@ -9,7 +13,7 @@ use lockstep_store::{
     watch::Filter,
 };
 
-use super::Cluster;
+use super::{Cluster, Shared};
 
 /// How long a list waits for a revision that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -25,6 +29,47 @@ pub struct ListOptions {
     pub resource_version: Option<Revision>,
     /// Whether it is to be exactly that revision.
     pub is_exact: bool,
+}
+
+/// How long and how many states are kept for lists in pages.
+const RETAINED_FOR: Duration = Duration::from_secs(300);
+const RETAINED_MAX: usize = 32;
+
+/// The states that lists in pages go on from, so that a page costs no more than its objects. What is
+/// not kept here is worked out from history.
+#[derive(Default)]
+pub(super) struct Retained {
+    states: BTreeMap<(Arc<str>, Revision), (Instant, Arc<Snapshot>)>,
+}
+
+impl Retained {
+    fn put(&mut self, snapshot: Arc<Snapshot>, table: &Arc<str>) {
+        self.trim();
+        let key = (Arc::clone(table), snapshot.revision());
+        self.states.insert(key, (Instant::now(), snapshot));
+        if self.states.len() > RETAINED_MAX {
+            let oldest = self.states.iter().min_by_key(|(_, (since, _))| *since);
+            let oldest = oldest.map(|(key, _)| key.clone());
+            oldest.and_then(|key| self.states.remove(&key));
+        }
+    }
+
+    fn get(&self, table: &str, revision: Revision) -> Option<Arc<Snapshot>> {
+        let (_, snapshot) = self.states.get(&(Arc::from(table), revision))?;
+        Some(Arc::clone(snapshot))
+    }
+
+    /// Forgets what nobody has asked for in a while. The answer is whether anything is left.
+    pub(super) fn trim(&mut self) -> bool {
+        self.states.retain(|_, (since, _)| since.elapsed() < RETAINED_FOR);
+        !self.states.is_empty()
+    }
+}
+
+impl Shared {
+    pub(super) fn retained(&self) -> MutexGuard<'_, Retained> {
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Cluster {
@@ -49,7 +94,9 @@ impl Cluster {
                     .await?
                     .map_err(|_| token.expired())?,
             };
-            return Ok(page::list(&snapshot, filter, Some(&token.start), limit));
+            let page = page::list(&snapshot, filter, Some(&token.start), limit);
+            self.retain(&page, &filter.resource.table, snapshot);
+            return Ok(page);
         }
         let snapshot = match options.resource_version {
             None | Some(0) => self.snapshot(),
@@ -60,7 +107,16 @@ impl Cluster {
             }
             Some(revision) => self.wait_for(revision, PATIENCE).await?,
         };
-        Ok(page::list(&snapshot, filter, None, limit))
+        let page = page::list(&snapshot, filter, None, limit);
+        self.retain(&page, &filter.resource.table, snapshot);
+        Ok(page)
+    }
+
+    /// Keeps the state a page was taken from, if there are more pages to come.
+    fn retain(&self, page: &Page, table: &Arc<str>, snapshot: Arc<Snapshot>) {
+        if page.next.is_some() {
+            self.0.core.retained().put(snapshot, table);
+        }
     }
 
     /// The state of one table as of `revision`, as long as that is kept.
@@ -72,6 +128,9 @@ impl Cluster {
         let current = self.wait_for(revision, PATIENCE).await?;
         if current.revision() == revision {
             return Ok(Ok(current));
+        }
+        if let Some(retained) = self.0.core.retained().get(table, revision) {
+            return Ok(Ok(retained));
         }
         let rewind = self.0.core.lock().store.rewind(table, revision);
         Ok(rewind.map(|rewind| Arc::new(rewind.run())))

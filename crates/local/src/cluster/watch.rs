@@ -1,9 +1,11 @@
 //! Watches: cursors into the store's bounded history. Nothing is queued for a watcher, so a slow one
 //! costs no memory; it is told when the history it needs is gone.
 
+use std::sync::Arc;
+
 use lockstep_api::Status;
 use lockstep_store::{
-    Revision, page,
+    Batch, Revision, page,
     watch::{EventType, Filter, Notice, WatchStart},
 };
 use tokio::sync::watch as signal;
@@ -20,7 +22,7 @@ pub struct Watch {
     initial: Vec<Notice>,
     /// Everything up to this revision has been handed out.
     cursor: Revision,
-    changed: signal::Receiver<Revision>,
+    changed: signal::Receiver<Arc<Batch>>,
 }
 
 impl Cluster {
@@ -80,11 +82,18 @@ impl Watch {
             if !notices.is_empty() {
                 return Ok(notices);
             }
-            let behind = *self.changed.borrow_and_update() > self.cursor;
-            if !behind && self.changed.changed().await.is_err() {
+            if self.is_behind() {
+                continue;
+            }
+            if self.changed.changed().await.is_err() {
                 return Err(Status::unavailable("the cluster is shutting down"));
             }
         }
+    }
+
+    fn is_behind(&self) -> bool {
+        let latest = self.changed.borrow();
+        latest.events.last().is_some_and(|event| event.revision > self.cursor)
     }
 
     /// What happened since the last call, if anything.
@@ -92,6 +101,18 @@ impl Watch {
     /// # Errors
     /// 410 when the watcher was too slow and history has moved on.
     pub fn poll_notices(&mut self) -> Result<Vec<Notice>, Status> {
+        let latest = Arc::clone(&self.changed.borrow_and_update());
+        if self.cursor < latest.since {
+            return self.catch_up();
+        }
+        let news = latest.events.partition_point(|event| event.revision <= self.cursor);
+        self.cursor = self.cursor.max(latest.through);
+        let events = &latest.events[news..];
+        Ok(events.iter().filter_map(|event| self.filter.notice(event)).collect())
+    }
+
+    /// What happened longer ago than the latest batch.
+    fn catch_up(&mut self) -> Result<Vec<Notice>, Status> {
         let table = &*self.filter.resource.table;
         let (events, published) = {
             let core = self.cluster.0.core.lock();

@@ -21,6 +21,7 @@ const TABLES: [&str; 2] = ["configmaps", "secrets"];
 #[derive(Clone, Debug)]
 enum Step {
     Write { table: usize, key: u8, expect: u8, value: Option<u8> },
+    Seal,
     Publish(u8),
     RollBack,
 }
@@ -31,6 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => write.prop_map(|(table, key, expect, value)| Step::Write { table, key, expect, value }),
         4 => any::<u8>().prop_map(Step::Publish),
         1 => Just(Step::RollBack),
+        3 => Just(Step::Seal),
     ]
 }
 
@@ -98,9 +100,13 @@ impl Rig {
                     0 => 0,
                     count => staged[usize::from(*share) % count].0,
                 };
-                self.store.publish(through, Timestamp::UNIX_EPOCH);
+                let before = self.model.staged.len();
+                let batches = self.store.publish(through, Timestamp::UNIX_EPOCH);
                 self.model.publish(through);
+                let told: usize = batches.iter().map(|batch| batch.events.len()).sum();
+                assert_eq!(told, before - self.model.staged.len());
             }
+            Step::Seal => self.store.seal(),
             Step::RollBack => {
                 self.store.roll_back();
                 self.model.staged.clear();
