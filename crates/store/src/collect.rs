@@ -75,19 +75,18 @@ pub fn candidates(
 ) -> Vec<Candidate> {
     let mut found = Vec::new();
     let meta = &event.object.meta;
-    if !event.is_deletion {
-        if needs_look(&event.object, event.before.as_deref()) {
-            found.push((Arc::clone(table), Arc::clone(&event.key)));
-        }
-        return found;
-    }
-    for (table, key, _) in snapshot.dependents(&meta.uid) {
-        found.push((Arc::clone(table), Arc::clone(key)));
-    }
-    for owner in &meta.owners {
+    // An owner may have waited for just this reference to go.
+    let before = event.before.iter().flat_map(|before| before.meta.owners.iter());
+    for owner in before.filter(|owner| event.is_deletion || !meta.owners.contains(owner)) {
         found.extend(owners::locate(catalog, owner, &meta.namespace));
     }
-    found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+    if event.is_deletion {
+        let dependents = snapshot.dependents(&meta.uid);
+        found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
+        found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+    } else if needs_look(&event.object, event.before.as_deref()) {
+        found.push((Arc::clone(table), Arc::clone(&event.key)));
+    }
     found
 }
 
@@ -125,5 +124,7 @@ pub fn context(now: Timestamp, uid: String) -> WriteContext {
     WriteContext { now, uid, user }
 }
 
+#[cfg(test)]
+mod property;
 #[cfg(test)]
 mod tests;
