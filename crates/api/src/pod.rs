@@ -7,6 +7,8 @@ mod binding;
 mod conditions;
 mod defaults;
 mod image;
+#[cfg(test)]
+mod properties;
 mod qos;
 mod row;
 mod strategy;
