@@ -21,6 +21,7 @@ use tracing::info;
 use crate::{
     auth::{Token, User},
     cluster::{self, Cluster, OpenError},
+    controllers::{self, ControllerOptions},
     files::{self, FileError},
     kubeconfig::Kubeconfig,
     node::{
@@ -257,7 +258,7 @@ impl Folders {
     }
 }
 
-/// Starts what makes pods run: the scheduler, fake nodes, the node.
+/// Starts what makes pods run: the scheduler, controllers, fake nodes, the node.
 async fn start_agents(
     options: Options,
     folders: Option<Folders>,
@@ -267,6 +268,8 @@ async fn start_agents(
     if options.node.is_some() || options.fake_nodes.is_some() {
         let client = server.client(User::component("kube-scheduler"));
         agents.push(scheduler::spawn(client, SchedulerOptions::default()));
+        let client = server.client(User::component("kube-controller-manager"));
+        agents.extend(controllers::spawn(&client, &ControllerOptions::default()));
     }
     if let Some(fake) = options.fake_nodes {
         agents.push(fake::spawn(server.client(User::component("node:fake")), fake));
