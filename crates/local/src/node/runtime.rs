@@ -94,7 +94,8 @@ impl Runtime {
         options: RuntimeOptions,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<RuntimeEvent>) {
         let (events, receiver) = mpsc::unbounded_channel();
-        let own = || std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"));
+        // Not by its path: the file there may be another one after an upgrade.
+        let own = || PathBuf::from("/proc/self/exe");
         let shim = options.shim.clone().unwrap_or_else(own);
         let probed = if options.without_namespaces {
             Probed { isolation: Isolation::None, reason: Some("switched off".to_owned()) }

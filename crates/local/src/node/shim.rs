@@ -46,6 +46,8 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(2).is_some_and(|argument| argument == OsStr::new(PROBE_ARGUMENT)) {
         return probe();
     }
+    // Only for people who look at the list of processes.
+    let _ = rustix::thread::set_name(c"lockstep-shim");
     // Standard input holds the launch, standard output is the socket of the parent.
     let (Ok(launch), Ok(parent)) =
         (serde_json::from_reader::<_, ShimLaunch>(io::stdin().lock()), parent_socket())

@@ -13,7 +13,10 @@ impl Names {
         self.0.get(name).copied()
     }
 
-    /// `text` with every name in it replaced by its address.
+    /// `text` with the names in it replaced by their addresses.
+    ///
+    /// A name with a dot is replaced wherever it stands. A bare one is so often just a word that it is
+    /// replaced only where a host must be: after `//` or `@`, or before a port.
     pub fn replace(&self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;
@@ -22,7 +25,8 @@ impl Names {
             let (name, after) = rest.split_at(word);
             // A sentence may end right after a name.
             let bare = name.trim_end_matches('.');
-            match self.get(bare) {
+            let is_host = || bare.contains('.') || is_host_position(&replaced, after);
+            match self.get(bare).filter(|_| is_host()) {
                 Some(address) => {
                     replaced.push_str(&address.to_string());
                     replaced.push_str(&name[bare.len()..]);
@@ -35,6 +39,24 @@ impl Names {
         }
         replaced
     }
+
+    /// The value of a variable, which may be a bare name if the variable's own name says so.
+    pub fn replace_in_variable(&self, name: &str, value: &str) -> String {
+        let takes_host = ["ADDR", "ADDRESS", "ENDPOINT", "HOST", "SERVER"]
+            .iter()
+            .any(|end| name.to_ascii_uppercase().ends_with(end));
+        match self.get(value).filter(|_| takes_host) {
+            Some(address) => address.to_string(),
+            None => self.replace(value),
+        }
+    }
+}
+
+/// Whether what stands between `before` and `after` must be a host.
+fn is_host_position(before: &str, after: &str) -> bool {
+    let mut after = after.chars();
+    let has_port = after.next() == Some(':') && after.next().is_some_and(|c| c.is_ascii_digit());
+    has_port || before.ends_with("//") || before.ends_with('@')
 }
 
 /// Everything in `text` that could be a name.
@@ -83,14 +105,23 @@ mod tests {
         let cases = [
             ("gang-0-0.gang", "127.64.0.2"),
             ("tcp://gang-0-0.gang:29500/x", "tcp://127.64.0.2:29500/x"),
-            ("gang-0-0,gang-0-1", "127.64.0.2,gang-0-1"),
+            ("gang-0-0.gang,gang-0-1", "127.64.0.2,gang-0-1"),
+            ("gang-0-0:80", "127.64.0.2:80"),
+            ("http://gang-0-0/x", "http://127.64.0.2/x"),
+            ("me@gang-0-0", "me@127.64.0.2"),
+            ("run gang-0-0", "run gang-0-0"),
+            ("gang-0-0:x", "gang-0-0:x"),
             ("my-gang-0-0.gang", "my-gang-0-0.gang"),
             ("gang-0-0.gang.", "127.64.0.2."),
             ("", ""),
-            ("ü gang-0-0 ü", "ü 127.64.0.2 ü"),
+            ("ü gang-0-0.gang ü", "ü 127.64.0.2 ü"),
         ];
         for (text, want) in cases {
             assert_eq!(names.replace(text), want, "{text}");
+        }
+        let variables = [("MASTER_ADDR", "127.64.0.2"), ("HOSTNAME", "gang-0-0")];
+        for (name, want) in variables {
+            assert_eq!(names.replace_in_variable(name, "gang-0-0"), want, "{name}");
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -188,6 +189,7 @@ fn spawn(shim: &Path, launch: &ShimLaunch) -> io::Result<(Child, StdStream)> {
     let (ours, theirs) = StdStream::pair()?;
     ours.set_nonblocking(true)?;
     let child = Command::new(shim)
+        .arg0("lockstep")
         .arg(SHIM_ARGUMENT)
         .env_clear()
         .stdin(orders)

@@ -48,7 +48,10 @@ pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<St
     paths.sort_by_key(|(target, _)| std::cmp::Reverse(target.as_os_str().len()));
     let replace = |text: &str| replace_paths(&launch.names.replace(text), &paths);
     let command = launch.command.iter().map(|argument| replace(argument)).collect();
-    let env = launch.env.iter().map(|(name, value)| (name.clone(), replace(value)));
+    let env = launch.env.iter().map(|(name, value)| {
+        let value = launch.names.replace_in_variable(name, value);
+        (name.clone(), replace_paths(&value, &paths))
+    });
     let env = exported.into_iter().chain(env).collect();
     let working_dir = launch
         .working_dir
