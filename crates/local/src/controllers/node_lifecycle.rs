@@ -242,12 +242,13 @@ impl Controller {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         if let Some(node) = self.nodes.get(&node) {
             match decide::eviction(pod, node) {
-                Some(at) if at <= now => {
-                    if !write::evict(&self.client, &self.recorder, pod, now).await {
+                Some(at) if at > now => self.queue.add(Key::Pod(uid.to_owned()), at),
+                Some(_) => {
+                    let is_done = write::evict(&self.client, &self.recorder, pod, now).await;
+                    if !is_done {
                         self.retry(Key::Pod(uid.to_owned()), now);
                     }
                 }
-                Some(at) => self.queue.add(Key::Pod(uid.to_owned()), at),
                 None => {}
             }
             return;

@@ -27,6 +27,9 @@ pub use backend::{Backend, Ended, Launched, Outcome};
 use crate::observe::{Change, ObjectKey, forward};
 use crate::recorder::Recorder;
 
+/// How often pods of a silent node are looked at.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// How an agent works.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
@@ -217,6 +220,9 @@ impl<B: Backend> Agent<B> {
         let Some(entry) = self.pods.get_mut(uid) else { return };
         let pod = Arc::clone(&entry.pod);
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default();
+        if self.backend.is_silent(node) {
+            return self.queue.add(uid.to_owned(), now.checked_add(SILENCE).unwrap_or(now));
+        }
         let facts = NodeFacts { host_ip: self.backend.host_ip(node) };
         let plan = pod::plan(&pod, &mut entry.memory, &facts, &self.options.pods, now);
         if let Some(waiting) = &plan.waiting {

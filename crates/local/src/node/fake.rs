@@ -5,16 +5,17 @@
 //! [`EXIT_CODE`] (0 if absent). Without it they run until they are deleted. Probes always succeed.
 //! One loop serves all fake nodes.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use kube::{Client, ResourceExt};
+use kube::runtime::watcher;
+use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::pod::{
     Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, Role, StartFailure, containers,
 };
@@ -24,6 +25,7 @@ use tracing::warn;
 
 use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
 use super::status::{NodeDescription, register};
+use crate::observe::{Change, follow};
 
 /// How long the main containers of a pod run, in seconds; fractions are allowed.
 pub const RUN_SECONDS: &str = "lockstep.dev/fake-run-seconds";
@@ -84,12 +86,37 @@ pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
         );
         register_all.await;
         let (sender, receiver) = mpsc::unbounded_channel();
-        let backend = Arc::new(FakeBackend { count: options.count, sender });
+        let silent = Arc::<Mutex<HashSet<String>>>::default();
+        let nodes = tokio::spawn(note_silent(client.clone(), Arc::clone(&silent)));
+        let backend = Arc::new(FakeBackend { count: options.count, sender, silent });
         let agent = Agent::spawn(client.clone(), backend, receiver, options.agent.clone());
         if let Err(error) = agent.await {
             warn!(%error, "the agent of the fake nodes has ended");
         }
+        nodes.abort();
     })
+}
+
+/// Keeps the names of fake nodes that are gone or to look lost.
+async fn note_silent(client: Client, silent: Arc<Mutex<HashSet<String>>>) {
+    let api: Api<Node> = Api::all(client);
+    let config = watcher::Config::default().labels(FAKE_NODE).page_size(5_000);
+    let mut changes = std::pin::pin!(follow(api, config));
+    while let Some(change) = changes.next().await {
+        let mut silent = silent.lock().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::Put(node) => {
+                let is_lost = node.annotations().get(LOST).is_some_and(|value| value == "true");
+                if is_lost {
+                    silent.insert(node.name_any());
+                } else {
+                    silent.remove(&node.name_any());
+                }
+            }
+            Change::Gone(key) => drop(silent.insert(key.name)),
+            Change::Synced => {}
+        }
+    }
 }
 
 /// The name of a fake node.
@@ -162,6 +189,7 @@ fn address(index: usize) -> String {
 struct FakeBackend {
     count: usize,
     sender: mpsc::UnboundedSender<Ended>,
+    silent: Arc<Mutex<HashSet<String>>>,
 }
 
 impl FakeBackend {
@@ -175,6 +203,10 @@ impl Backend for FakeBackend {
     fn owns(&self, node: &str) -> bool {
         let index = node.strip_prefix("fake-").and_then(|index| index.parse::<usize>().ok());
         index.is_some_and(|index| index < self.count)
+    }
+
+    fn is_silent(&self, node: &str) -> bool {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner).contains(node)
     }
 
     fn host_ip(&self, node: &str) -> String {

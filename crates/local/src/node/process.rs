@@ -20,6 +20,7 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use super::agent::{Backend, Ended, Launched};
+use super::devices::Devices;
 use super::dirs::NodeDirs;
 use super::network::Network;
 use super::probe::{self, Target};
@@ -54,6 +55,7 @@ struct Inner {
     dirs: NodeDirs,
     options: ProcessOptions,
     services: gather::Services,
+    devices: Mutex<Devices>,
     pods: Mutex<HashMap<String, SetUp>>,
 }
 
@@ -76,6 +78,7 @@ impl ProcessBackend {
         options: ProcessOptions,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Ended>) {
         let services = gather::Services::follow(&client, network.clone());
+        let devices = Mutex::new(assemble::devices(&options.allocatable));
         let inner = Arc::new(Inner {
             client,
             runtime,
@@ -83,6 +86,7 @@ impl ProcessBackend {
             dirs: dirs.clone(),
             options,
             services,
+            devices,
             pods: Mutex::default(),
         });
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -185,6 +189,7 @@ impl Backend for ProcessBackend {
 
     fn forget(&self, pod_uid: &str) {
         self.inner.lock().remove(pod_uid);
+        self.inner.devices.lock().unwrap_or_else(PoisonError::into_inner).release(pod_uid);
         self.inner.network.release(pod_uid);
         let (runtime, uid) = (Arc::clone(&self.inner.runtime), pod_uid.to_owned());
         // Removing a tree of files takes as long as it takes.
@@ -200,7 +205,10 @@ impl Backend for ProcessBackend {
             .into_iter()
             .map(|it| {
                 let state = match it.state {
-                    RecoveredState::Running(started) => KnownState::Running { since: started.at },
+                    RecoveredState::Running(started) => {
+                        self.inner.adopt_devices(&it.id, started.pid);
+                        KnownState::Running { since: started.at }
+                    }
                     RecoveredState::Exited(exited) => KnownState::Exited(ended(exited).exit),
                     RecoveredState::Lost => KnownState::Lost,
                 };

@@ -16,6 +16,8 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+use super::devices::Devices;
+
 /// Where the heartbeats of nodes are.
 pub const LEASE_NAMESPACE: &str = "kube-node-lease";
 
@@ -59,6 +61,9 @@ impl NodeDescription {
         put("memory", format!("{}Ki", memory_kib(&read("/proc/meminfo"))));
         put("ephemeral-storage", format!("{}Ki", storage_kib()));
         put("pods", "110".to_owned());
+        for (name, count) in Devices::find().capacity() {
+            put(name, count.to_string());
+        }
         capacity.extend(overrides.iter().map(|(name, amount)| (name.clone(), amount.clone())));
         Self {
             name: name.to_owned(),

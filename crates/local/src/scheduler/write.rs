@@ -54,8 +54,11 @@ impl Scheduler {
         nominated: Option<&str>,
     ) {
         let Some(pending) = self.pending.get_mut(uid) else { return };
-        let is_known = pending.told.as_deref() == Some(message)
-            || says(&pending.pod, "Unschedulable", message);
+        // What was said last counts, whether or not the watch has shown it yet.
+        let is_known = match &pending.told {
+            Some(told) => told == message,
+            None => says(&pending.pod, "Unschedulable", message),
+        };
         let status = pending.pod.status.as_ref();
         let known_node = status.and_then(|status| status.nominated_node_name.as_deref());
         if is_known && (nominated.is_none() || nominated == known_node) {

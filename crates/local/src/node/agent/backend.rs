@@ -15,6 +15,11 @@ pub trait Backend: Send + Sync + 'static {
         true
     }
 
+    /// Whether a node is to look as if it were lost: nothing happens on it for now.
+    fn is_silent(&self, _node: &str) -> bool {
+        false
+    }
+
     /// The address of a node.
     fn host_ip(&self, node: &str) -> String;
 

@@ -1,7 +1,8 @@
 //! From the description of a container to what is started.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::ResourceExt;
@@ -10,9 +11,10 @@ use lockstep_control::plan::pod::{StartFailure, containers};
 
 use super::{Inner, id};
 use crate::node::agent::Launched;
+use crate::node::devices::{self, Devices};
 use crate::node::env::{self, ConfigError};
 use crate::node::network::PodName;
-use crate::node::runtime::{Isolation, Launch, Limits, StartError};
+use crate::node::runtime::{ContainerId, Isolation, Launch, Limits, StartError};
 use crate::node::volumes;
 
 /// A pod with this annotation set to `true` gets the environment and folder of whoever started the
@@ -75,6 +77,7 @@ impl Inner {
             launch.hosts_file = Some(hosts.map_err(|error| create(&error))?);
         }
         launch.env = environment.variables;
+        self.give_devices(&container, &mut launch)?;
         launch.limits = limits(&container);
         launch.run_as = run_as(pod, &container);
         if let Some(path) = &container.termination_message_path {
@@ -86,6 +89,46 @@ impl Inner {
         Ok((launch, warnings.map(|it| ("InvalidEnvironmentVariableNames", it)).collect()))
     }
 
+    /// Gives the container the devices it asks for, and tells it which.
+    fn give_devices(&self, container: &Container, launch: &mut Launch) -> Result<(), StartFailure> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let resources: Vec<String> = devices.capacity().keys().cloned().collect();
+        for resource in resources {
+            let wanted = device_count(container, &resource);
+            let given = devices
+                .allocate(&launch.id.pod_uid, &launch.id.container, &resource, wanted)
+                .map_err(|error| StartFailure::Create(error.to_string()))?;
+            for (name, value) in devices::variables(&resource, &given) {
+                if !launch.env.iter().any(|(known, _)| *known == name) {
+                    launch.env.push((name, value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes which devices a container has that was started by an earlier process.
+    pub(super) fn adopt_devices(&self, id: &ContainerId, pid: u32) {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let resources: Vec<String> = devices.capacity().keys().cloned().collect();
+        for resource in resources {
+            let Some((name, _)) = devices::variables(&resource, &[]).into_iter().next() else {
+                continue;
+            };
+            let prefix = format!("{name}=");
+            let value = environment
+                .split(|byte| *byte == 0)
+                .filter_map(|entry| std::str::from_utf8(entry).ok())
+                .find_map(|entry| entry.strip_prefix(&prefix));
+            let indices: Vec<u32> =
+                value.into_iter().flat_map(|list| list.split(',')).flat_map(str::parse).collect();
+            if !indices.is_empty() {
+                devices.adopt(&id.pod_uid, &id.container, &resource, &indices);
+            }
+        }
+    }
+
     /// The container, with the command its image is known to have if it gives none.
     fn with_command(&self, container: &Container) -> Container {
         let mut container = container.clone();
@@ -95,6 +138,29 @@ impl Inner {
         }
         container
     }
+}
+
+/// The devices of this machine, or as many as it is said to have.
+pub(super) fn devices(
+    allocatable: &BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>,
+) -> Devices {
+    let mut devices = Devices::find();
+    for resource in [devices::NVIDIA, devices::AMD] {
+        let said = allocatable.get(resource).and_then(|it| Quantity::parse(&it.0).ok());
+        if let Some(count) = said.and_then(|it| u32::try_from(it.value()).ok()) {
+            devices.pretend(resource, count);
+        }
+    }
+    devices
+}
+
+/// How many devices of a kind a container asks for.
+fn device_count(container: &Container, resource: &str) -> u32 {
+    let resources = container.resources.as_ref();
+    let lists = resources.map(|it| [it.limits.as_ref(), it.requests.as_ref()]);
+    let quantity = lists.into_iter().flatten().flatten().find_map(|list| list.get(resource));
+    let count = quantity.and_then(|it| Quantity::parse(&it.0).ok()).map(|it| it.value());
+    count.and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
 /// Who the pod is on the network.

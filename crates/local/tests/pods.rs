@@ -1,0 +1,10 @@
+//! Pods from the API to processes and back, in a whole cluster inside this process.
+
+#[cfg(test)]
+mod pods {
+    mod faults;
+    mod lifecycle;
+    mod placement;
+    mod scale;
+    mod support;
+}
