@@ -34,7 +34,7 @@ fn errors(case: &Value) -> ErrorList {
             errors.extend(validation::validate_update(&pod, &old));
             errors
         }
-        other => panic!("unknown mode {other:?}"),
+        other => unreachable!("unknown mode {other:?}"),
     }
 }
 
