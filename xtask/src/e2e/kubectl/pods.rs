@@ -208,7 +208,7 @@ spec:
   - name: main
     image: x
     workingDir: /
-    command: [sh, -c, 'echo $(COLOR)-$NAME-$WORD-$TIER-$CPU-$P_color-$$(X); pwd; hostname']
+    command: [sh, -c, 'echo $(COLOR)-$NAME-$WORD-$TIER-$CPU-$P_color-\"$$(echo x)\"; pwd']
     resources: {limits: {cpu: 500m}}
     envFrom: [{prefix: P_, configMapRef: {name: settings}}]
     env:
@@ -220,10 +220,8 @@ spec:
 ";
     suite.check("58 an environment from everywhere", apply(env).out("pod/env created"));
     suite.check("58 the pod ends", phase("env", "Succeeded", 20));
-    suite.check(
-        "58 and saw it",
-        Check::new("logs env").out("blue-env-sesame-test-500-blue-$(X)\n/\n"),
-    );
+    suite
+        .check("58 and saw it", Check::new("logs env").out("blue-env-sesame-test-500-blue-x\n/\n"));
     let later = pod("later", "echo $LATE").replace(
         "    command",
         "    env: [{name: LATE, valueFrom: {configMapKeyRef: {name: late, key: k}}}]\n    command",

@@ -55,7 +55,8 @@ fn raw(suite: &mut Suite) {
         "44 it ends when asked to",
         Check::new(&format!("get --raw '{path}'")).out("watched"),
     );
-    let future = Check::new(&format!("get --raw '{list}&resourceVersion=999999999'")).code(1);
+    let future = "get --raw '/api/v1/configmaps?resourceVersion=999999999&timeoutSeconds=1'";
+    let future = Check::new(future).code(1);
     suite.check("42 a version of the future", future.err("Too large resource version"));
     let initial = format!(
         "get --raw '{path}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true'"
