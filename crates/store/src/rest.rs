@@ -102,7 +102,10 @@ impl Scene<'_> {
     fn draft(&self, object: Json) -> Draft {
         let stored = self.strategy().to_stored(object);
         let resource = self.catalog.stored(&self.resource.table);
-        Draft::new(&stored, resource.map_or(self.strategy(), |resource| &*resource.strategy))
+        Draft::new(
+            &stored,
+            resource.map_or_else(|| self.strategy(), |resource| &*resource.strategy),
+        )
     }
 
     fn op(&self, name: &str, expect: Expect, write: Write) -> Op {

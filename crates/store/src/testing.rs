@@ -164,8 +164,5 @@ impl World {
 
 /// A JSON object.
 pub(crate) fn map(value: Value) -> Json {
-    match value {
-        Value::Object(map) => map,
-        other => panic!("{other} is no object"),
-    }
+    serde_json::from_value(value).expect("an object")
 }

@@ -77,7 +77,8 @@ impl Garden {
         for (owner, is_blocking) in owners {
             let name = format!("o{owner}");
             let found = self.world.get("configmaps", &format!("n/{name}"));
-            let uid = found.map_or(json!("never-was"), |found| found["metadata"]["uid"].clone());
+            let uid =
+                found.map_or_else(|| json!("never-was"), |found| found["metadata"]["uid"].clone());
             let reference = json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid,
                 "blockOwnerDeletion": is_blocking,

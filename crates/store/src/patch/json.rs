@@ -61,7 +61,10 @@ fn added_depth(operation: &PatchOperation) -> usize {
     match operation {
         PatchOperation::Add(add) => depth_of(&add.value),
         PatchOperation::Replace(replace) => depth_of(&replace.value),
-        _ => 0,
+        PatchOperation::Remove(_)
+        | PatchOperation::Move(_)
+        | PatchOperation::Copy(_)
+        | PatchOperation::Test(_) => 0,
     }
 }
 

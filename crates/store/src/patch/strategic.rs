@@ -105,7 +105,7 @@ fn cleaned(value: Value) -> Option<Value> {
             Some(Value::Object(kept.collect()))
         }
         Value::Array(items) => Some(items.into_iter().filter_map(cleaned).collect()),
-        other => Some(other),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value),
     }
 }
 

@@ -72,8 +72,8 @@ pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
     let is_last_finalizer_gone = old.meta.is_deleting()
         && old.meta.deletion_grace_seconds.unwrap_or_default() == 0
         && json::list(&object, &["metadata", "finalizers"]).is_empty()
-        && !(namespace::is_namespace(scene.resource)
-            && !json::list(&object, &["spec", "finalizers"]).is_empty());
+        && (!namespace::is_namespace(scene.resource)
+            || json::list(&object, &["spec", "finalizers"]).is_empty());
     let draft = scene.draft(object);
     let expect = Expect::Revision(old.revision());
     if is_last_finalizer_gone {

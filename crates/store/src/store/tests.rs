@@ -173,7 +173,7 @@ impl Rig {
             let known = state.contains_key(&at);
             match notice.kind {
                 EventType::Deleted => assert!(state.remove(&at).is_some()),
-                kind => {
+                kind @ (EventType::Added | EventType::Modified) => {
                     assert_eq!(kind == EventType::Modified, known);
                     let value = notice.object.meta.label("v").unwrap().parse().unwrap();
                     state.insert(at, (value, event.revision));

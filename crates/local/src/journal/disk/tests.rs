@@ -70,7 +70,7 @@ fn revisions_of_lost_relaxed_writes_do_not_come_back() {
         let writes = (first..first + RESERVE + 10)
             .map(|revision| record(revision, "leases", "n/l", Some("x")));
         for write in writes {
-            journal.commit(&[write.clone()]).unwrap();
+            journal.commit(std::slice::from_ref(&write)).unwrap();
             assert!(journal.reserved >= write.revision, "given out but not set aside");
         }
     }
