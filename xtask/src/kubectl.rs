@@ -59,7 +59,7 @@ pub(crate) fn binary(version: &str) -> Result<PathBuf> {
         .current_dir(&source)
         .env("CGO_ENABLED", "0");
     shell::output(&mut build)
-        .context("kubectl is built with Go 1.24 or later: https://go.dev/dl")?;
+        .context("kubectl is built from source and needs Go 1.26 or later on the PATH")?;
     // A rename is atomic: an interrupted build never leaves half a binary under the final name.
     fs::rename(&unfinished, &binary)
         .with_context(|| format!("cannot put {} in place", binary.display()))?;

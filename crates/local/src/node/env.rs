@@ -132,20 +132,21 @@ pub fn build(
     Ok(Environment { variables, warnings, known })
 }
 
-/// The command line of `container`: `command` and `args`, expanded.
+/// The command line of `container`: `command` and `args`, expanded. `args` alone are a command line
+/// too, as they are for the many images that have no entry point.
 pub fn command(
     container: &Container,
     environment: &Environment,
 ) -> Result<Vec<String>, ConfigError> {
     let command = container.command.as_deref().unwrap_or_default();
-    if command.is_empty() {
+    let args = container.args.as_deref().unwrap_or_default();
+    if command.is_empty() && args.is_empty() {
         return Err(ConfigError::NoCommand {
             container: container.name.clone(),
             image: container.image.clone().unwrap_or_default(),
         });
     }
-    let words = command.iter().chain(container.args.iter().flatten());
-    Ok(words.map(|word| environment.expand(word)).collect())
+    Ok(command.iter().chain(args).map(|word| environment.expand(word)).collect())
 }
 
 /// What every container has, taken from the environment of this process by `look_up`.

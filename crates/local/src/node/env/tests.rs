@@ -171,7 +171,9 @@ fn commands_expand_and_must_be_there() {
     let pod = pod(json!({"containers": []}));
     let environment = build(&pod, &container, &Sources::default(), &[]).unwrap();
     assert_eq!(command(&container, &environment).unwrap(), ["echo", "x", "$(A)", "$(B)"]);
-    let bare = Container { command: None, ..container };
+    let args_only = Container { command: None, ..container };
+    assert_eq!(command(&args_only, &environment).unwrap(), ["$(A)", "$(B)"]);
+    let bare = Container { args: None, ..args_only };
     let error = command(&bare, &environment).unwrap_err().to_string();
     assert!(error.contains("--image-command busybox=CMD"), "{error}");
 }
