@@ -46,6 +46,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(2).is_some_and(|argument| argument == OsStr::new(PROBE_ARGUMENT)) {
         return probe();
     }
+    close_inherited();
     // Only for people who look at the list of processes.
     let _ = rustix::thread::set_name(c"lockstep-shim");
     // Standard input holds the launch, standard output is the socket of the parent.
@@ -63,6 +64,16 @@ pub fn main() -> ExitCode {
             let _ = wire::write_json(&mut &parent, &reply);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Closes whatever `lockstep` itself inherited: a container must not hold on to the pipes of a shell.
+#[expect(unsafe_code, reason = "closing descriptors by number has no safe wrapper")]
+fn close_inherited() {
+    // SAFETY: nothing in this process has opened a descriptor beyond the standard three yet. Kernels
+    // without the call leave them open, which is untidy but sound.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
     }
 }
 

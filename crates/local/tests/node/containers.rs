@@ -206,3 +206,15 @@ async fn long_paths_and_many_at_once_are_no_matter() {
     let outcome = node.runtime.exec(&id, &["true".to_owned()], Duration::from_secs(20)).await;
     assert_eq!(outcome.unwrap().code, 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn descriptors_of_this_process_are_not_passed_on() {
+    let mut node = Node::new();
+    let leaky = rustix::pipe::pipe().unwrap();
+    let launch = script("open", "ls /proc/self/fd | wc -l");
+    let id = launch.id.clone();
+    assert_eq!(node.run(launch).await.code, 0);
+    // The three standard ones and the one that reads the folder.
+    assert_eq!(node.log(&id).trim(), "4");
+    drop(leaky);
+}
