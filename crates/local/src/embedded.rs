@@ -1,5 +1,5 @@
-//! A whole cluster inside this process: state, API server, controllers and node, started together and
-//! stopped together.
+//! A whole cluster inside this process: state, API server, controllers and node, started together
+//! and stopped together.
 
 mod bootstrap;
 mod node;
@@ -213,8 +213,8 @@ impl Embedded {
         self.ready_after
     }
 
-    /// Stops the cluster: containers are asked to end and get the grace of their pods, what is being
-    /// answered is answered, watches end, connections close.
+    /// Stops the cluster: containers are asked to end and get the grace of their pods, what is
+    /// being answered is answered, watches end, connections close.
     pub async fn shutdown(mut self) {
         // Whoever would start something again goes first.
         for agent in &self.agents {

@@ -20,7 +20,8 @@ pub struct FileError {
     pub source: io::Error,
 }
 
-/// Replaces `path` with `content`, mode 0600: a reader sees the old file or the new one, never a part.
+/// Replaces `path` with `content`, mode 0600: a reader sees the old file or the new one, never a
+/// part.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let failed = |source| FileError { action: "write", path: path.to_owned(), source };
     let folder = path.parent().unwrap_or_else(|| Path::new("."));

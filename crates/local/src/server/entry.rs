@@ -1,5 +1,5 @@
-//! The way of every request: is the caller who it should be, what is it about, who answers, and what
-//! is noted about it.
+//! The way of every request: is the caller who it should be, what is it about, who answers, and
+//! what is noted about it.
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
 

@@ -135,8 +135,8 @@ impl Presenter {
         Ok(())
     }
 
-    /// Writes the object of a bookmark: nothing but a revision and, at the end of the initial events
-    /// of a stream, a mark.
+    /// Writes the object of a bookmark: nothing but a revision and, at the end of the initial
+    /// events of a stream, a mark.
     pub(crate) fn put_bookmark(&self, to: &mut BytesMut, revision: u64, is_end_of_initial: bool) {
         let mut meta = Map::new();
         meta.insert("resourceVersion".to_owned(), revision.to_string().into());

@@ -7,7 +7,7 @@ use lockstep_api::Status;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads a query string. A pair that cannot be decoded is left out, as Go's server leaves it out.
+    /// Reads a query string. A pair that cannot be decoded is left out, as Go's server does it.
     pub(crate) fn parse(raw: &str) -> Self {
         let pairs = raw.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
         Self(

@@ -39,7 +39,10 @@ async fn evictions_delete_pods_and_say_why() {
     api.post(PODS, &pod("p")).await;
     api.post(&format!("{PODS}/p/binding"), &binding("p", "n1")).await;
     let path = format!("{PODS}/p/eviction");
-    let eviction = |name: &str| json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+    let eviction = |name: &str| {
+        let metadata = json!({"name": name});
+        json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata})
+    };
     let mismatch = api.post(&path, &eviction("q")).await;
     assert_eq!(mismatch.message(), "name in URL does not match name in Eviction object");
     let dry = api.post(&format!("{path}?dryRun=All"), &eviction("p")).await;
@@ -77,7 +80,8 @@ async fn logs_say_which_container_is_meant() {
         (
             "one/log?limitBytes=0",
             422,
-            "PodLogOptions \"one\" is invalid: limitBytes: Invalid value: 0: must be greater than 0",
+            "PodLogOptions \"one\" is invalid: limitBytes: Invalid value: 0: must be greater \
+             than 0",
         ),
         ("one/log?tailLines=x", 400, "strconv.ParseInt: parsing \"x\": invalid syntax"),
     ];

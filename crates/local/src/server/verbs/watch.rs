@@ -1,7 +1,7 @@
 //! GET of a collection's changes, as they happen.
 //!
-//! A watch is a cursor that is moved when the client has read what was written: nothing is queued for
-//! a client that does not read, and the store tells it when it fell too far behind.
+//! A watch is a cursor that is moved when the client has read what was written: nothing is queued
+//! for a client that does not read, and the store tells it when it fell too far behind.
 
 use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
