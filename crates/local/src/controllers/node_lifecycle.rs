@@ -5,7 +5,7 @@ mod decide;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -88,8 +88,9 @@ struct Controller {
     recorder: Recorder,
     options: NodeLifecycleOptions,
     nodes: HashMap<String, Node>,
-    /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock counts.
-    beats: HashMap<String, (Option<Timestamp>, Timestamp)>,
+    /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock counts,
+    /// and one that stands still with the machine: waking up must not look like a lost node.
+    beats: HashMap<String, (Option<Timestamp>, Instant)>,
     pods: HashMap<String, Pod>,
     by_node: HashMap<String, BTreeSet<String>>,
     /// Nodes that pods are bound to but that do not exist, and since when we know.
@@ -134,7 +135,7 @@ impl Controller {
             Message::Node(Change::Put(node)) => {
                 let name = node.name_any();
                 self.missing.remove(&name);
-                self.beats.entry(name.clone()).or_insert((None, now));
+                self.beats.entry(name.clone()).or_insert_with(|| (None, Instant::now()));
                 self.nodes.insert(name.clone(), *node);
                 self.touch_node(name, now);
             }
@@ -147,9 +148,10 @@ impl Controller {
             Message::Lease(Change::Put(lease)) => {
                 let said = lease.spec.as_ref().and_then(|spec| spec.renew_time.as_ref());
                 let said = said.map(|time| time.0);
-                let beat = self.beats.entry(lease.name_any()).or_insert((None, now));
+                let beat =
+                    self.beats.entry(lease.name_any()).or_insert_with(|| (None, Instant::now()));
                 if beat.0 != said {
-                    *beat = (said, now);
+                    *beat = (said, Instant::now());
                     self.queue.add(Key::Node(lease.name_any()), now);
                 }
             }
@@ -198,12 +200,12 @@ impl Controller {
         let now = Timestamp::now();
         let Some(node) = self.nodes.get(name) else { return };
         let is_fake = node.labels().contains_key(FAKE_NODE);
-        let (_, seen) = self.beats.get(name).copied().unwrap_or((None, now));
-        let lost_at = seen.checked_add(self.options.heartbeat_max).unwrap_or(Timestamp::MAX);
+        let silence = self.beats.get(name).map(|(_, seen)| seen.elapsed()).unwrap_or_default();
+        let left = self.options.heartbeat_max.saturating_sub(silence);
         let is_lost = if is_fake {
             node.annotations().get(LOST).is_some_and(|value| value == "true")
         } else {
-            lost_at <= now
+            left.is_zero()
         };
         let came_back = is_fake && !is_lost && decide::is_unknown(node);
         let marked = match (is_lost, came_back) {
@@ -232,7 +234,7 @@ impl Controller {
                 }
             }
         } else if !is_fake {
-            self.queue.add(Key::Node(name.to_owned()), lost_at.max(now));
+            self.queue.add(Key::Node(name.to_owned()), now.checked_add(left).unwrap_or(now));
         }
     }
 

@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-pub use backend::{Backend, Ended, Launched, Outcome};
+pub use backend::{Backend, Ended, Launched, Outcome, Told};
 
 use crate::observe::{Change, ObjectKey, forward};
 use crate::recorder::Recorder;

@@ -237,7 +237,7 @@ impl Backend for FakeBackend {
                     let _ = sender.send(ended(&uid, &container, attempt, code));
                 });
             }
-            Ok(Launched { at: Timestamp::now(), warnings: Vec::new() })
+            Ok(Launched { at: Timestamp::now(), notes: Vec::new() })
         }
         .boxed()
     }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod gather;
+mod honour;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;

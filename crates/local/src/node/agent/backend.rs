@@ -26,8 +26,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Makes the pod's volumes and gives it an address.
     fn set_up(&self, pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>>;
 
-    /// Starts an instance of a container. Also gives back what users should be told, as reason and
-    /// message.
+    /// Starts an instance of a container. Also gives back what users should be told.
     fn start(
         &self,
         pod: Arc<Pod>,
@@ -82,8 +81,31 @@ pub trait Backend: Send + Sync + 'static {
 pub struct Launched {
     /// Since when.
     pub at: Timestamp,
-    /// What users should be told: reason and message of warnings.
-    pub warnings: Vec<(&'static str, String)>,
+    /// What users should be told about it.
+    pub notes: Vec<Told>,
+}
+
+/// Something users should be told about a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Whether it is a warning.
+    pub is_warning: bool,
+    /// Why, in CamelCase.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl Told {
+    /// Something they should worry about.
+    pub fn warning(reason: &'static str, message: String) -> Self {
+        Self { is_warning: true, reason, message }
+    }
+
+    /// Something good to know.
+    pub fn normal(reason: &'static str, message: String) -> Self {
+        Self { is_warning: false, reason, message }
+    }
 }
 
 /// An instance of a container that ended.

@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::pod::{Event, Role, Step, containers, spec_of, thresholds};
 use tracing::warn;
 
-use super::backend::{Backend, Outcome};
+use super::backend::{Backend, Outcome, Told};
 use super::patch::status_patch;
 use super::{Agent, Message};
 use crate::recorder::{Note, pod_reference};
@@ -76,14 +76,13 @@ impl<B: Backend> Agent<B> {
         let Some(entry) = self.pods.get_mut(&uid) else { return };
         let memory = &mut entry.memory;
         let mut at = now;
-        let mut warnings = Vec::new();
+        let mut notes = Vec::new();
         match outcome {
             Outcome::SetUp(Ok(ip)) => memory.set_up(ip),
             Outcome::SetUp(Err(message)) => memory.set_up_failed(message, options, now),
             Outcome::Started { container, attempt, result: Ok(launched) } => {
                 memory.started(&container, attempt, launched.at);
-                let told = launched.warnings.into_iter();
-                warnings.extend(told.map(|(reason, message)| (reason, message, container.clone())));
+                notes.extend(launched.notes.into_iter().map(|told| (told, container.clone())));
             }
             Outcome::Started { container, attempt, result: Err(failure) } => {
                 memory.start_failed(&container, attempt, failure, options, now);
@@ -118,9 +117,10 @@ impl<B: Backend> Agent<B> {
             }
         }
         let pod = Arc::clone(&entry.pod);
-        for (reason, message, container) in warnings {
+        for (told, container) in notes {
+            let Told { is_warning, reason, message } = told;
             let container = Some(container);
-            self.tell(&pod, Event { is_warning: true, reason, message, container });
+            self.tell(&pod, Event { is_warning, reason, message, container });
         }
         self.queue.add(uid, at);
     }

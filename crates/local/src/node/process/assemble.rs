@@ -9,12 +9,12 @@ use kube::ResourceExt;
 use lockstep_api::quantity::Quantity;
 use lockstep_control::plan::pod::{StartFailure, containers};
 
-use super::{Inner, id};
-use crate::node::agent::Launched;
+use super::{Inner, honour, id};
+use crate::node::agent::{Launched, Told};
 use crate::node::devices::{self, Devices};
 use crate::node::env::{self, ConfigError};
 use crate::node::network::PodName;
-use crate::node::runtime::{ContainerId, Isolation, Launch, Limits, StartError};
+use crate::node::runtime::{ContainerId, Isolation, Launch, LimitedBy, Limits, StartError};
 use crate::node::volumes;
 
 /// A pod with this annotation set to `true` gets the environment and folder of whoever started the
@@ -29,11 +29,28 @@ impl Inner {
         name: &str,
         attempt: u32,
     ) -> Result<Launched, StartFailure> {
-        let (launch, mut warnings) = self.assemble(pod, name, attempt).await?;
+        let (launch, warnings) = self.assemble(pod, name, attempt).await?;
+        let is_limited = !launch.limits.is_unlimited();
         let started = self.runtime.start(launch).await.map_err(refused)?;
-        let told = started.warnings.into_iter();
-        warnings.extend(told.map(|message| ("NotHonoured", message)));
-        Ok(Launched { at: started.at, warnings })
+        let mut notes: Vec<Told> = warnings;
+        // What is the same for every instance is told with the first.
+        if attempt == 0 {
+            let told = started.warnings.into_iter();
+            notes.extend(told.map(|message| Told::warning("NotHonoured", message)));
+            let container = containers(pod).find(|(_, it)| it.name == name).map(|(_, it)| it);
+            let ignored = container.map(|it| honour::ignored(pod, it)).unwrap_or_default();
+            if !ignored.is_empty() {
+                let fields = ignored.join(", ");
+                let message = format!(
+                    "not honoured, because containers are processes of this machine: {fields}"
+                );
+                notes.push(Told::warning("NotHonoured", message));
+            }
+            if is_limited {
+                notes.push(limits_note(started.limited_by));
+            }
+        }
+        Ok(Launched { at: started.at, notes })
     }
 
     async fn assemble(
@@ -41,7 +58,7 @@ impl Inner {
         pod: &Pod,
         name: &str,
         attempt: u32,
-    ) -> Result<(Launch, Vec<(&'static str, String)>), StartFailure> {
+    ) -> Result<(Launch, Vec<Told>), StartFailure> {
         let create = |error: &dyn std::fmt::Display| StartFailure::Create(error.to_string());
         let Some((_, container)) = containers(pod).find(|(_, it)| it.name == name) else {
             return Err(StartFailure::Config(format!("the pod has no container {name:?}")));
@@ -86,7 +103,8 @@ impl Inner {
         launch.message_from_logs_on_error =
             container.termination_message_policy.as_deref() == Some("FallbackToLogsOnError");
         let warnings = environment.warnings.into_iter();
-        Ok((launch, warnings.map(|it| ("InvalidEnvironmentVariableNames", it)).collect()))
+        let told = |it| Told::warning("InvalidEnvironmentVariableNames", it);
+        Ok((launch, warnings.map(told).collect()))
     }
 
     /// Gives the container the devices it asks for, and tells it which.
@@ -137,6 +155,24 @@ impl Inner {
             container.command = self.options.image_commands.get(image).cloned();
         }
         container
+    }
+}
+
+/// How limits are enforced, in words for a user.
+fn limits_note(by: LimitedBy) -> Told {
+    match by {
+        LimitedBy::Cgroup1 | LimitedBy::Cgroup2 => {
+            Told::normal("LimitsEnforced", format!("CPU and memory limits are enforced by {by}"))
+        }
+        LimitedBy::Rlimit => Told::warning(
+            "LimitsEnforced",
+            "memory is limited for each process by rlimit and CPU only by priority: \
+             this user has no cgroup of its own"
+                .to_owned(),
+        ),
+        LimitedBy::Nothing => {
+            Told::warning("LimitsEnforced", "limits cannot be enforced here".to_owned())
+        }
     }
 }
 
