@@ -1,6 +1,7 @@
 //! The node agent: watches the pods of one or more nodes and makes them happen.
 //!
-//! One task holds what is known of every pod, plans, and hands steps out; whatever takes time (starting
+//! One task holds what is known of every pod, plans, and hands steps out; whatever takes time
+//! (starting
 //! a process, a probe, a write) runs in a task of its own and reports back as a message. What a
 //! container is made of is the business of a [`Backend`].
 

@@ -69,7 +69,8 @@ struct SetUp {
 }
 
 impl ProcessBackend {
-    /// A backend over `runtime`, and where it tells of containers that end. `events` are those of the
+    /// A backend over `runtime`, and where it tells of containers that end. `events` are those of
+    /// the
     /// runtime.
     pub fn new(
         client: Client,

@@ -49,7 +49,10 @@ async fn a_failing_container_is_restarted_with_back_off() {
 async fn init_containers_run_before_and_sidecars_beside_the_main_one() {
     let cluster = Cluster::start().await;
     let volume = json!([{"name": "v", "mountPath": "/shared"}]);
-    let container = |name: &str, script: &str| json!({"name": name, "image": "none", "command": ["sh", "-c", script], "volumeMounts": volume});
+    let container = |name: &str, script: &str| {
+        json!({"name": name, "image": "none", "command": [
+        "sh", "-c", script], "volumeMounts": volume})
+    };
     let mut side = container(
         "side",
         "trap 'echo side >> /shared/log; exit 0' TERM; while :; do sleep 0.05; done",
@@ -62,7 +65,8 @@ async fn init_containers_run_before_and_sidecars_beside_the_main_one() {
                 "restartPolicy": "Never",
                 "volumes": [{"name": "v", "emptyDir": {}}],
                 "initContainers": [container("init", "echo init >> /shared/log"), side],
-                "containers": [container("c", "echo main >> /shared/log; cat /shared/log > /dev/termination-log")],
+                "containers": [container("c",
+                    "echo main >> /shared/log; cat /shared/log > /dev/termination-log")],
             },
         }))
         .await;
@@ -117,7 +121,10 @@ async fn a_deleted_pod_with_a_finalizer_shows_how_it_ended() {
 #[tokio::test]
 async fn probes_decide_on_readiness_and_restarts() {
     let cluster = Cluster::start().await;
-    let probe = |script: &str| json!({"exec": {"command": ["sh", "-c", script]}, "periodSeconds": 1, "failureThreshold": 1});
+    let probe = |script: &str| {
+        json!({"exec": {"command": ["sh", "-c", script]},
+        "periodSeconds": 1, "failureThreshold": 1})
+    };
     let volume = json!([{"name": "v", "mountPath": "/v"}]);
     let ready = json!({
         "volumes": [{"name": "v", "emptyDir": {}}],

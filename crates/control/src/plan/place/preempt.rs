@@ -28,7 +28,8 @@ struct Candidate {
 }
 
 impl Cluster {
-    /// Finds the node where `pod` fits at the least cost to others. Pods are taken away and put back
+    /// Finds the node where `pod` fits at the least cost to others. Pods are taken away and put
+    /// back
     /// for that: afterwards the cluster is what it was.
     pub(super) fn preempt(&mut self, pod: &Wanted, diagnosis: &Diagnosis) -> Outcome {
         if !pod.may_preempt {

@@ -12,7 +12,8 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 
 type Rank = (Reverse<i32>, Timestamp, String);
 
-/// Pods that wait to be placed: the most important first, then the oldest. Those that fitted nowhere
+/// Pods that wait to be placed: the most important first, then the oldest. Those that fitted
+/// nowhere
 /// are set aside until something changes.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
@@ -52,7 +53,8 @@ impl Queue {
         self.ranks.contains_key(uid)
     }
 
-    /// Takes the next pod to place. It is still known: [`Queue::set_aside`] or [`Queue::remove`] ends that.
+    /// Takes the next pod to place. It is still known: [`Queue::set_aside`] or [`Queue::remove`]
+    /// ends that.
     pub fn take(&mut self, now: Timestamp) -> Option<String> {
         while let Some((at, uid)) = self.later.first().cloned() {
             if at > now {
@@ -84,7 +86,8 @@ impl Queue {
         self.wake_one(uid);
     }
 
-    /// Something changed that may help: all pods that were set aside are tried again, each after its
+    /// Something changed that may help: all pods that were set aside are tried again, each after
+    /// its
     /// back-off.
     pub fn wake(&mut self) {
         for uid in std::mem::take(&mut self.aside) {

@@ -91,14 +91,16 @@ fn what_does_not_fit_is_said_in_the_words_of_the_scheduler() {
         (
             "no GPU",
             json!({}),
-            json!({"containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "1"}}}]}),
+            json!({"containers": [{"name": "c", "resources": {"requests": {
+                "nvidia.com/gpu": "1"}}}]}),
             "Insufficient nvidia.com/gpu",
         ),
         (
             "near nobody",
             json!({}),
             json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-                {"labelSelector": {"matchLabels": {"app": "b"}}, "topologyKey": "kubernetes.io/hostname"}]}}}),
+                {"labelSelector": {"matchLabels": {"app": "b"}},
+                    "topologyKey": "kubernetes.io/hostname"}]}}}),
             "node(s) didn't match pod affinity rules",
         ),
         (
@@ -167,25 +169,31 @@ fn affinity_and_tolerations_choose_nodes() {
     let wants = json!({
         "tolerations": [{"key": "gpu", "operator": "Exists"}],
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["gpu"]}]}]}}},
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In",
+                "values": ["gpu"]}]}]}}},
     });
     assert_eq!(bound(cluster.place(&pod("p", wants))), "gpu");
     assert_eq!(bound(cluster.place(&pod("q", json!({})))), "cpu");
-    let by_name = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
-        {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["cpu"]}]}]}}}});
+    let by_name = json!({"affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In",
+            "values": ["cpu"]}]}]}}}});
     assert_eq!(bound(cluster.place(&pod("r", by_name))), "cpu");
     let prefers = json!({
         "tolerations": [{"operator": "Exists"}],
         "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
-            [{"weight": 10, "preference": {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}}]}},
+            [{"weight": 10, "preference": {"matchExpressions": [{"key": "pool",
+                "operator": "Exists"}]}}]}},
     });
     assert_eq!(bound(cluster.place(&pod("s", prefers))), "gpu");
 }
 
 #[test]
 fn pods_keep_apart_whoever_came_first() {
-    let apart = json!({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}]}}});
+    let apart = json!({"affinity": {"podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "a"}},
+            "topologyKey": "kubernetes.io/hostname"}]}}});
     let mut cluster = cluster(&[node("x", json!({})), node("y", json!({}))]);
     let mut placed = Vec::new();
     for name in ["p", "q"] {
@@ -206,8 +214,10 @@ fn pods_keep_apart_whoever_came_first() {
 
 #[test]
 fn the_first_of_a_group_that_wants_to_be_together_may_start_it() {
-    let near = json!({"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
-        {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "kubernetes.io/hostname"}]}}});
+    let near = json!({"affinity": {"podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"labelSelector": {"matchLabels": {"app": "a"}},
+            "topologyKey": "kubernetes.io/hostname"}]}}});
     let mut cluster = cluster(&[node("x", json!({})), node("y", json!({}))]);
     let first = pod("p", near.clone());
     let node = bound(cluster.place(&first));
@@ -221,7 +231,8 @@ fn the_first_of_a_group_that_wants_to_be_together_may_start_it() {
 
 #[test]
 fn pods_spread_over_domains() {
-    let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+    let spread = json!({"topologySpreadConstraints": [{"maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "a"}}}]});
     let mut cluster = cluster(&[node("x", json!({})), node("y", json!({})), node("z", json!({}))]);
     let mut count = std::collections::BTreeMap::new();

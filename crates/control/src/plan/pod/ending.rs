@@ -19,7 +19,8 @@ pub enum Ending {
     DeadlineExceeded,
     /// The API says that it is over: a terminal phase never changes back.
     Terminal,
-    /// The main containers have ended and none is to be restarted, or initialization failed for good.
+    /// The main containers have ended and none is to be restarted, or initialization failed for
+    /// good.
     Finished,
 }
 

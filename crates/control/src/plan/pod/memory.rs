@@ -335,7 +335,8 @@ impl Memory {
         }
     }
 
-    /// A probe has been answered. `failure_threshold` and `success_threshold` are those of the probe.
+    /// A probe has been answered. `failure_threshold` and `success_threshold` are those of the
+    /// probe.
     pub fn probed(
         &mut self,
         name: &str,

@@ -168,7 +168,8 @@ mod tests {
             ("True", json!({"unschedulable": true}), Some(&["unschedulable:NoSchedule"])),
             (
                 "True",
-                json!({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}),
+                json!({"taints": [{"key": "node.kubernetes.io/unreachable",
+                    "effect": "NoExecute"}]}),
                 Some(&[]),
             ),
             (
@@ -209,7 +210,8 @@ mod tests {
     fn pods_leave_when_their_tolerations_run_out() {
         let tainted = node(
             "Unknown",
-            json!({"taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "1970-01-01T00:01:40Z"}]}),
+            json!({"taints": [{"key": "k", "effect": "NoExecute",
+                "timeAdded": "1970-01-01T00:01:40Z"}]}),
         );
         let cases = [
             ("no toleration", json!([]), Some(at(100))),

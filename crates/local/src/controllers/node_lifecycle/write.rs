@@ -23,7 +23,8 @@ pub(super) async fn conditions(client: &Client, node: &Node) -> bool {
 /// Writes the taints of a node, unless it has changed meanwhile.
 pub(super) async fn taints(client: &Client, node: &Node, taints: Vec<Taint>) -> bool {
     let api: Api<Node> = Api::all(client.clone());
-    // The list is replaced as a whole. Should somebody else change it at the same time, the watch shows
+    // The list is replaced as a whole. Should somebody else change it at the same time, the watch
+    // shows
     // the outcome and it is looked at again.
     let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
     let outcome = api.patch(&node.name_any(), &PatchParams::default(), &patch).await;

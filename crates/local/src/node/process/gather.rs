@@ -108,7 +108,8 @@ impl Slices {
 }
 
 impl Inner {
-    /// Everything `pod` refers to. What does not exist is left out; not being able to ask is an error.
+    /// Everything `pod` refers to. What does not exist is left out; not being able to ask is an
+    /// error.
     pub(super) async fn gather(&self, pod: &Pod, pod_ip: &str) -> kube::Result<Sources> {
         let wanted = references(pod);
         let namespace = pod.namespace().unwrap_or_default();
