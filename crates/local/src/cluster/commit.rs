@@ -11,7 +11,7 @@ use lockstep_api::Status;
 use lockstep_store::{Change, Object, Record, Revision, Snapshot, StageError, Store};
 use tokio::sync::oneshot;
 
-use super::{Cluster, Shared, now};
+use super::{Cluster, Progress, Shared, now};
 use crate::journal::{Journal, JournalError};
 
 /// What the lock guards.
@@ -22,6 +22,8 @@ pub(super) struct Core {
     records: Vec<Record>,
     waiting: Vec<oneshot::Sender<Saved>>,
     pub(super) is_closed: bool,
+    /// How often staged changes were given up.
+    roll_backs: u64,
     /// Why the last commit failed, until one succeeds.
     pub(super) failure: Option<String>,
 }
@@ -34,6 +36,7 @@ impl Core {
             records: Vec::new(),
             waiting: Vec::new(),
             is_closed: false,
+            roll_backs: 0,
             failure: None,
         }
     }
@@ -54,19 +57,29 @@ pub(super) enum CommitError {
 
 impl Cluster {
     /// What the next write builds on.
-    pub(super) fn head(&self) -> Snapshot {
-        self.0.core.lock().store.head().clone()
+    pub(super) fn head(&self) -> Head {
+        let core = self.0.core.lock();
+        Head { snapshot: core.store.head().clone(), roll_backs: core.roll_backs }
     }
 
-    /// Waits until `revision`, which a planner has seen staged, can be seen by all. The answer is
-    /// whether it can: it may have been given up instead.
-    pub(super) async fn settle(&self, revision: Revision) -> bool {
+    /// Waits until `revision`, which a planner has seen in `head`, can be seen by all. The answer is
+    /// whether it can for sure: it may have been given up instead.
+    pub(super) async fn settle(&self, head: &Head, revision: Revision) -> bool {
         let mut progress = self.0.core.progress.subscribe();
-        let roll_backs = progress.borrow_and_update().roll_backs;
-        let settled =
-            progress.wait_for(|now| now.revision >= revision || now.roll_backs != roll_backs).await;
-        settled.is_ok_and(|now| now.revision >= revision)
+        let is_given_up = |now: &Progress| now.roll_backs != head.roll_backs;
+        let settled = progress.wait_for(|now| now.revision >= revision || is_given_up(now)).await;
+        settled.is_ok_and(|now| !is_given_up(&now))
     }
+}
+
+/// What the next write builds on, and which of the states that may be given up it belongs to.
+pub(super) struct Head {
+    pub(super) snapshot: Snapshot,
+    roll_backs: u64,
+}
+
+fn shutting_down() -> Status {
+    Status::unavailable("the cluster is shutting down")
 }
 
 /// What a client is told when its write could not be made safe.
@@ -92,7 +105,7 @@ impl Shared {
         let lost = match done.await {
             Ok(Ok(())) => return outcomes,
             Ok(Err(error)) => lost(&error),
-            Err(_) => Status::unavailable("the cluster is shutting down"),
+            Err(_) => shutting_down(),
         };
         for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()) {
             *outcome = Err(CommitError::Lost(lost.clone()));
@@ -104,6 +117,10 @@ impl Shared {
     /// when.
     fn stage(&self, changes: Vec<Change>) -> (Vec<Outcome>, Option<oneshot::Receiver<Saved>>) {
         let mut core = self.lock();
+        if core.is_closed {
+            let lost = || Err(CommitError::Lost(shutting_down()));
+            return (changes.iter().map(|_| lost()).collect(), None);
+        }
         let mut staged = None;
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
@@ -148,7 +165,8 @@ impl Shared {
         core.store.roll_back();
         core.records.clear();
         core.failure = Some(error.to_string());
-        self.progress.send_modify(|progress| progress.roll_backs += 1);
+        core.roll_backs += 1;
+        self.progress.send_modify(|progress| progress.roll_backs = core.roll_backs);
         std::mem::take(&mut core.waiting)
     }
 }

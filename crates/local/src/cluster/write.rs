@@ -8,12 +8,16 @@ use lockstep_api::{
     strategy::{Json, WriteContext},
 };
 use lockstep_store::{
-    Object, Snapshot,
+    Object,
     patch::Patch,
     rest::{self, Answer, DeleteOptions, Plan, Scene},
 };
 
-use super::{Cluster, commit::CommitError, now};
+use super::{
+    Cluster,
+    commit::{CommitError, Head},
+    now,
+};
 
 /// How often a write is planned again before the writer is told to try later.
 const ATTEMPTS_MAX: usize = 1_000;
@@ -166,7 +170,8 @@ impl Cluster {
         for _ in 0..ATTEMPTS_MAX {
             let head = self.head();
             let catalog = &self.0.core.catalog;
-            let scene = Scene { view: &head, catalog, resource, namespace, context: &context };
+            let scene =
+                Scene { view: &head.snapshot, catalog, resource, namespace, context: &context };
             match self.attempt(&head, plan(&scene), options.dry_run).await {
                 Attempt::Done(outcome) => return outcome,
                 Attempt::Again => {}
@@ -175,17 +180,12 @@ impl Cluster {
         Err(Status::too_many_requests("the object is being written too often", 1))
     }
 
-    async fn attempt(
-        &self,
-        head: &Snapshot,
-        plan: Result<Plan, Status>,
-        is_dry_run: bool,
-    ) -> Attempt {
+    async fn attempt(&self, head: &Head, plan: Result<Plan, Status>, is_dry_run: bool) -> Attempt {
         let plan = match plan {
             Ok(plan) => plan,
             // What stands in the way may be staged only: nobody may hear of it before it is safe.
             Err(status) => {
-                return match self.settle(head.revision()).await {
+                return match self.settle(head, head.snapshot.revision()).await {
                     true => Attempt::Done(Err(status)),
                     false => Attempt::Again,
                 };
@@ -197,14 +197,14 @@ impl Cluster {
             Attempt::Done(Ok((Written { object, is_created, warnings }, is_removal)))
         };
         if is_dry_run {
-            return done(plan.preview(head), plan);
+            return done(plan.preview(&head.snapshot), plan);
         }
         if plan.change.ops.is_empty() {
             let Answer::Object(object) = &plan.answer else {
                 return Attempt::Again;
             };
             let object = Arc::clone(object);
-            return if self.settle(object.revision()).await {
+            return if self.settle(head, object.revision()).await {
                 done(object, plan)
             } else {
                 Attempt::Again
