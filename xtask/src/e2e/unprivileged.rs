@@ -62,36 +62,23 @@ fn world(binary: &Path, has_namespaces: bool) -> Result<Summary> {
 }
 
 /// The command that starts the binary for that user. Namespaces are taken away where the kernel
-/// counts them: in a user namespace of its own, whose limit of further ones is zero.
+/// counts them: in a user namespace of its own, whose limit of further ones is zero. That leaves the
+/// rest of the machine as it is.
 fn command(binary: &Path, is_root: bool, has_namespaces: bool) -> Command {
-    let ids = [format!("--reuid={USER}"), format!("--regid={USER}"), "--clear-groups".to_owned()];
-    let forbid = "echo 0 > /proc/sys/user/max_user_namespaces && exec \"$0\" \"$@\"";
-    let mut command;
-    match (is_root, has_namespaces) {
-        (true, true) => {
-            command = Command::new("setpriv");
-            command.args(ids).args(["--inh-caps=-all", "--"]);
-        }
-        (false, true) => {
-            command = Command::new("env");
-        }
-        (true, false) => {
-            command = Command::new("unshare");
-            let map = format!("{USER}");
-            command.args(["--user", "--map-users=0,0,1", "--map-groups=0,0,1"]);
-            command.args([
-                format!("--map-users={map},{map},1"),
-                format!("--map-groups={map},{map},1"),
-            ]);
-            command.args(["--setuid=0", "--setgid=0", "bash", "-c", forbid, "setpriv"]);
-            command.args(ids).args(["--inh-caps=-all", "--"]);
-        }
-        (false, false) => {
-            command = Command::new("unshare");
-            command.args(["--user", "--map-current-user", "bash", "-c", forbid]);
-        }
+    const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
+                          exec setpriv --inh-caps=-all --ambient-caps=-all -- \"$0\" \"$@\"";
+    let mut words: Vec<String> = Vec::new();
+    let mut add = |more: &[&str]| words.extend(more.iter().map(|&word| word.to_owned()));
+    if is_root {
+        let (user, group) = (format!("--reuid={USER}"), format!("--regid={USER}"));
+        add(&["setpriv", &user, &group, "--clear-groups", "--inh-caps=-all", "--"]);
     }
-    command.arg(binary);
+    if !has_namespaces {
+        add(&["unshare", "--user", "--map-current-user", "--keep-caps", "bash", "-c", FORBID]);
+    }
+    add(&[&binary.display().to_string()]);
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
     command
 }
 

@@ -1,0 +1,102 @@
+//! Clusters come, stay and go; runs end with the code that says how.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, Output, Stdio},
+    time::Instant,
+};
+
+fn lockstep(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    command
+        .env_remove("KUBECONFIG")
+        .env("HOME", folder)
+        .env_remove("XDG_DATA_HOME")
+        .stdin(Stdio::null())
+        .current_dir(folder);
+    command
+}
+
+fn run(folder: &Path, words: &str) -> Output {
+    lockstep(folder).args(words.split(' ')).output().expect("lockstep runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn pod(script: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  restartPolicy: Never\n  \
+         terminationGracePeriodSeconds: 2\n  \
+         containers: [{{name: c, image: x, command: [sh, -c, {script:?}]}}]\n"
+    )
+}
+
+#[test]
+fn a_detached_cluster_is_found_and_stopped() {
+    let home = tempfile::tempdir().expect("a folder");
+    let up = run(home.path(), "up --detach --port 0 --log warn");
+    assert!(up.status.success(), "{}", text(&up.stderr));
+    assert!(text(&up.stdout).contains("Stop it with `lockstep down`"), "{}", text(&up.stdout));
+    let found = run(home.path(), "get ns default -o name");
+    assert_eq!(text(&found.stdout), "namespace/default\n", "{}", text(&found.stderr));
+    let second = run(home.path(), "up --port 0");
+    assert_eq!(second.status.code(), Some(4), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("another lockstep"), "{}", text(&second.stderr));
+    let second = run(home.path(), "up --detach --port 0");
+    assert_eq!(second.status.code(), Some(4), "{}", text(&second.stderr));
+    let down = run(home.path(), "down");
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    let gone = run(home.path(), "get ns");
+    assert!(text(&gone.stderr).contains("no cluster"), "{}", text(&gone.stderr));
+}
+
+#[test]
+fn a_run_ends_with_the_code_that_says_how() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cases = [
+        ("echo fine", "", 0, "fine\n", "pod/p succeeded"),
+        ("exit 7", "", 1, "", "container c ended with exit code 7"),
+        ("sleep 60", "--timeout 1s ", 3, "", "timed out"),
+    ];
+    for (script, options, code, out, err) in cases {
+        fs::write(folder.path().join("pod.yaml"), pod(script)).expect("written");
+        let output = run(folder.path(), &format!("run {options}pod.yaml"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{script}: {said}");
+        assert_eq!(text(&output.stdout), out, "{script}");
+        assert!(said.contains(err), "{script}: {said}");
+    }
+    let bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: x}]}\n";
+    fs::write(folder.path().join("pod.yaml"), bare).expect("written");
+    let output = run(folder.path(), "run pod.yaml");
+    assert_eq!(output.status.code(), Some(1), "a pod that can never start fails");
+    assert!(text(&output.stderr).contains("--image-command"), "{}", text(&output.stderr));
+    let output = run(folder.path(), "run pod.yaml --image-command x=true --timeout 3s");
+    assert_eq!(output.status.code(), Some(3), "it is restarted for ever: {}", text(&output.stderr));
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("pod.yaml"), pod("echo $$; exec sleep 600")).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "pod.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let process: String = said.next().expect("a line").expect("text");
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(interrupt.expect("kill runs").success());
+    let begun = Instant::now();
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130), "after {:?}", begun.elapsed());
+    let left = Path::new("/proc").join(process.trim()).join("cmdline");
+    let cmdline = fs::read(left).unwrap_or_default();
+    assert!(!text(&cmdline).contains("sleep"), "the process goes on");
+}
