@@ -67,6 +67,12 @@ impl DiskJournal {
         fs::create_dir_all(dir).map_err(disk)?;
         let lock = DirLock::take(dir)?;
         let path = dir.join(FILE);
+        // The engine takes an empty file for a new one. That is right after a first start that was
+        // cut short; once keys lie beside it, a cluster has been served from here and is lost.
+        let is_empty = fs::metadata(&path).is_ok_and(|file| file.len() == 0);
+        if is_empty && dir.join("pki").exists() {
+            return Err(damaged(&path, "it is empty"));
+        }
         let file = path.clone();
         let open: Opener =
             Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).create(&file));
