@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use crate::shell;
 
 /// How long one run of a command may take before it counts as stuck.
-const STUCK: Duration = Duration::from_secs(60);
+const STUCK: Duration = Duration::from_secs(120);
 
 /// What a command did.
 #[derive(Clone, Debug, Default)]
