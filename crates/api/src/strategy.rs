@@ -80,12 +80,12 @@ pub trait Strategy: Send + Sync {
         self.validate_create(object)
     }
 
-    /// Cleans up an update through `/status`. Everything but `status` has been carried over from the
-    /// old object before this is called.
+    /// Cleans up an update through `/status`. Everything but `metadata` and `status` has been carried
+    /// over from the old object before this is called.
     fn prepare_status_update(&self, _object: &mut Json, _old: &Json, _context: &WriteContext) {}
 
-    /// Says what is wrong with an update through `/status`. Everything but `status` has been carried
-    /// over from the old object before this is called.
+    /// Says what is wrong with an update through `/status`. Everything but `metadata` and `status` has
+    /// been carried over from the old object before this is called.
     fn validate_status_update(&self, _object: &Json, _old: &Json) -> ErrorList {
         ErrorList::new()
     }

@@ -60,6 +60,7 @@ impl Strategy for PodStrategy {
     }
 
     fn prepare_status_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
+        keep_owners(object, old);
         keep_what_the_server_set(object, old);
         mirror_pod_ip(object);
     }
@@ -177,6 +178,13 @@ fn merge_into_selector(term: &mut Json, labels: &Json) {
     if let Some(list) = selector.get_mut("matchExpressions").and_then(Value::as_array_mut) {
         list.extend(added);
     }
+}
+
+/// Whoever reports on a pod does not decide who owns it.
+fn keep_owners(pod: &mut Json, old: &Json) {
+    let empty = Json::new();
+    let old = old.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    keep(json::object_mut(pod, "metadata"), old, "ownerReferences");
 }
 
 /// The class of service never changes, and an observed generation is not forgotten by a writer that

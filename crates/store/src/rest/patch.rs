@@ -15,7 +15,7 @@ pub fn patch(
 ) -> Result<Plan, Status> {
     let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
     let patched = patch.apply(scene.resource, scene.shown(old), validation)?;
-    update::check_version(scene, name, &patched.object, old)?;
+    update::check_preconditions(scene, name, &patched.object, old)?;
     let mut plan = update::replace(scene, sub, old, patched.object)?;
     plan.warnings.splice(0..0, patched.warnings);
     Ok(plan)

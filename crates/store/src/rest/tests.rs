@@ -170,7 +170,7 @@ fn status_and_the_rest_are_written_apart() {
     set(&mut object, &["spec", "activeDeadlineSeconds"], json!(5));
     let status = world.update("pods", Some("status"), ("n", "a"), object.clone()).unwrap().json();
     assert_eq!(status["status"]["phase"], "Running");
-    assert!(status["metadata"].get("labels").is_none());
+    assert_eq!(status["metadata"]["labels"]["x"], "y", "metadata goes with the status");
     assert_eq!(status["spec"], created["spec"]);
     assert_eq!(status["metadata"]["generation"], 1);
     object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
@@ -202,6 +202,62 @@ fn a_patch_may_name_the_version_it_is_for() {
     };
     run(&mut world, &patch(created.revision())).unwrap();
     assert_eq!(run(&mut world, &patch(created.revision())).unwrap_err().reason, "Conflict");
+}
+
+#[test]
+fn a_patch_for_another_incarnation_is_refused() {
+    let mut world = World::new();
+    let created = world.create("pods", "n", pod("a")).unwrap();
+    for sub in [None, Some("status")] {
+        let run = |world: &mut World, uid: &str| {
+            let body = json!({"metadata": {"uid": uid, "labels": {"x": uid}},
+                "status": {"message": uid}});
+            let patch = Patch::strategic(body.to_string().as_bytes()).unwrap();
+            world.write("pods", "n", |scene| {
+                rest::patch(scene, sub, "a", &patch, FieldValidation::Warn)
+            })
+        };
+        let refused = run(&mut world, "other").unwrap_err();
+        assert_eq!((refused.code, refused.reason.as_str()), (409, "Conflict"), "{sub:?}");
+        let why = format!(
+            "Precondition failed: UID in precondition: other, UID in object meta: {}",
+            created.meta.uid
+        );
+        assert!(refused.message.ends_with(&why), "{}", refused.message);
+        run(&mut world, &created.meta.uid).unwrap();
+    }
+}
+
+#[test]
+fn a_status_brings_its_labels_but_no_owners_of_pods() {
+    let mut world = World::new();
+    let job = json!({
+        "metadata": {"name": "j"},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [
+            {"name": "c", "image": "i:1"},
+        ]}}},
+    });
+    world.create("jobs", "n", job).unwrap();
+    world.create("pods", "n", pod("j")).unwrap();
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"});
+    let body = json!({
+        "metadata": {"annotations": {"patched": "yes"}, "ownerReferences": [owner],
+            "generation": 7},
+        "spec": {"activeDeadlineSeconds": 9},
+    });
+    let patch = Patch::merge(body.to_string().as_bytes()).unwrap();
+    for (kind, has_owner) in [("jobs", true), ("pods", false)] {
+        let written = world
+            .write(kind, "n", |scene| {
+                rest::patch(scene, Some("status"), "j", &patch, FieldValidation::Warn)
+            })
+            .unwrap();
+        let shown = written.json();
+        assert_eq!(shown["metadata"]["annotations"]["patched"], "yes", "{kind}");
+        assert_eq!(shown["metadata"].get("ownerReferences").is_some(), has_owner, "{kind}");
+        assert_eq!(shown["metadata"]["generation"], 1, "{kind}");
+        assert!(shown["spec"].get("activeDeadlineSeconds").is_none(), "{kind}");
+    }
 }
 
 #[test]

@@ -139,6 +139,12 @@ fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
                 None => drop(spec.remove("finalizers")),
             }
         }
+        // Upstream lets the metadata in with the status: labels, annotations and finalizers may change.
+        "status" => {
+            keep(&mut merged, &object, "status");
+            keep(&mut merged, &object, "metadata");
+            carry_system_fields(&mut merged, old);
+        }
         part => keep(&mut merged, &object, part),
     }
     merged
@@ -208,12 +214,7 @@ pub(super) fn check_preconditions(
 }
 
 /// Whether the request is based on the current version, if it says on which it is.
-pub(super) fn check_version(
-    scene: &Scene<'_>,
-    name: &str,
-    object: &Json,
-    old: &Object,
-) -> Result<(), Status> {
+fn check_version(scene: &Scene<'_>, name: &str, object: &Json, old: &Object) -> Result<(), Status> {
     match meta::requested_version(object)? {
         Some(version) if version != old.revision() => Err(Status::modified(scene.resource, name)),
         None if !scene.strategy().allows_unconditional_update() => {
