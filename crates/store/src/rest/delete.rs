@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use lockstep_api::{
     FieldError, Path, Resource, Status, json,
     meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN},
@@ -117,11 +117,14 @@ fn mark_without_grace(meta: &mut Json, old: &Object, now: Timestamp) {
 fn stage(scene: &Scene<'_>, object: &mut Json, old: &Object, options: &DeleteOptions) -> Stage {
     let now = scene.context.now;
     // A negative grace is taken for the shortest there is.
-    let requested =
-        options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    let requested = options.grace_period_seconds.map(|seconds| match seconds {
+        ..0 => 1,
+        seconds => seconds.min(metadata::GRACE_MAX),
+    });
     let Some(decided) = scene.strategy().grace_period(object, requested) else {
         return Stage::Now;
     };
+    let decided = decided.min(metadata::GRACE_MAX);
     let Some(deletion) = old.meta.deletion else {
         metadata::mark_deleting(metadata::metadata(object), now, decided);
         return Stage::Graceful(decided);
@@ -134,8 +137,7 @@ fn stage(scene: &Scene<'_>, object: &mut Json, old: &Object, options: &DeleteOpt
     let Some(requested) = requested.filter(|requested| *requested < given) else {
         return Stage::Pending;
     };
-    let begun = deletion - SignedDuration::from_secs(given);
-    let until = begun + SignedDuration::from_secs(requested);
+    let until = metadata::shifted(metadata::shifted(deletion, -given), requested);
     // All of the grace asked for may have gone by: one second is the least that is still grace.
     let (until, grace) = match (until < now, requested) {
         (true, 0) => (now, 0),

@@ -1,6 +1,6 @@
 //! The metadata rules that all kinds share.
 
-use jiff::{Timestamp, Unit};
+use jiff::{SignedDuration, Timestamp, Unit};
 use lockstep_api::{
     Status, json,
     strategy::{Json, WriteContext},
@@ -14,6 +14,9 @@ const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 const GENERATED_LENGTH_MAX: usize = 63;
 
+/// The longest grace there is, some seventy years: with any more the calendar would end first.
+pub(super) const GRACE_MAX: i64 = 1 << 31;
+
 /// The metadata of an object, made if it is not there.
 pub(super) fn metadata(object: &mut Json) -> &mut Json {
     json::object_mut(object, "metadata")
@@ -23,8 +26,14 @@ pub(super) fn metadata(object: &mut Json) -> &mut Json {
 pub(super) fn seconds(at: Timestamp) -> String {
     let whole = at.round(Unit::Second).unwrap_or(at);
     // Rounding may go up; a time in the future would look like a lie.
-    let whole = if whole > at { whole - jiff::SignedDuration::from_secs(1) } else { whole };
+    let whole = if whole > at { shifted(whole, -1) } else { whole };
     whole.to_string()
+}
+
+/// `at` moved by some seconds, as far as the calendar goes.
+pub(super) fn shifted(at: Timestamp, seconds: i64) -> Timestamp {
+    let end = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(end)
 }
 
 /// Makes the namespace of the object that of the request.
@@ -68,8 +77,8 @@ pub(super) fn mark_deleting(meta: &mut Json, now: Timestamp, grace: i64) {
     if !meta.contains_key("deletionTimestamp") && generation > 0 {
         meta.insert("generation".to_owned(), (generation + 1).into());
     }
-    let at = now + jiff::SignedDuration::from_secs(grace);
-    meta.insert("deletionTimestamp".to_owned(), seconds(at).into());
+    let at = seconds(shifted(now, grace));
+    meta.insert("deletionTimestamp".to_owned(), at.into());
     meta.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
 }
 

@@ -282,6 +282,23 @@ fn grace_begins_once_and_only_gets_shorter() {
 }
 
 #[test]
+fn a_grace_beyond_all_time_is_cut_short() {
+    let mut world = World::new();
+    let mut patient = pod("b");
+    patient["spec"]["terminationGracePeriodSeconds"] = json!(i64::MAX);
+    world.create("pods", "n", pod("a")).unwrap();
+    world.create("pods", "n", patient).unwrap();
+    let asked = world.delete("pods", ("n", "a"), &grace(i64::MAX)).unwrap();
+    let own = world.delete("pods", ("n", "b"), &DeleteOptions::default()).unwrap();
+    for marked in [asked, own] {
+        assert_eq!(marked.meta.deletion_grace_seconds, Some(super::metadata::GRACE_MAX));
+        assert!(marked.meta.deletion.is_some());
+    }
+    let shorter = world.delete("pods", ("n", "a"), &grace(10)).unwrap();
+    assert_eq!(shorter.json()["metadata"]["deletionTimestamp"], "2026-01-02T03:04:15Z");
+}
+
+#[test]
 fn finalizers_hold_an_object_until_the_last_is_gone() {
     let mut world = World::new();
     let mut held = config("a");
