@@ -6,9 +6,13 @@
 mod lock;
 
 use std::{
+    collections::BTreeMap,
     fmt::Display,
-    fs, panic,
+    fs, io,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    panic,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,6 +24,7 @@ use redb::{
 };
 
 use super::{Journal, JournalError, Loaded, is_relaxed};
+use crate::files;
 use lock::DirLock;
 
 /// The name of the file in the data directory.
@@ -44,6 +49,7 @@ type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
 /// A journal in a directory, which it holds against other processes.
 pub struct DiskJournal {
     path: PathBuf,
+    /// Opens the file again, which must be there.
     open: Opener,
     /// Gone after a failure, until it can be opened again.
     database: Option<Database>,
@@ -51,6 +57,9 @@ pub struct DiskJournal {
     /// No revision up to this one will be given out after a crash.
     reserved: Revision,
     highest: Revision,
+    /// The relaxed writes since the last commit that was made safe. They are gone when the file has
+    /// to be opened again, but they were seen: they are written once more.
+    loose: BTreeMap<(Arc<str>, Arc<str>), Record>,
     _lock: DirLock,
 }
 
@@ -60,11 +69,8 @@ impl DiskJournal {
     /// # Errors
     /// When another process has it, when it is damaged, or when the disk says no.
     pub fn open(dir: &Path) -> Result<Self, JournalError> {
-        let disk = |error: std::io::Error| JournalError::Disk {
-            path: dir.to_owned(),
-            why: error.to_string(),
-        };
-        fs::create_dir_all(dir).map_err(disk)?;
+        let disk = |why: String| JournalError::Disk { path: dir.to_owned(), why };
+        files::private_folder(dir).map_err(|error| disk(error.source.to_string()))?;
         let lock = DirLock::take(dir)?;
         let path = dir.join(FILE);
         // The engine takes an empty file for a new one. That is right after a first start that was
@@ -73,23 +79,26 @@ impl DiskJournal {
         if is_empty && dir.join("pki").exists() {
             return Err(damaged(&path, "it is empty"));
         }
+        make_private(&path).map_err(|error| disk(error.to_string()))?;
         let file = path.clone();
         let open: Opener =
-            Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).create(&file));
-        Self::with(path, open, lock)
+            Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).open(&file));
+        let create = || Database::builder().set_cache_size(CACHE_BYTES).create(&path);
+        let database = guarded(&path, || create().map_err(|error| opening(&path, &error)))?;
+        Ok(Self::with(path, database, open, lock))
     }
 
-    fn with(path: PathBuf, open: Opener, lock: DirLock) -> Result<Self, JournalError> {
-        let database = guarded(&path, || open().map_err(|error| opening(&path, &error)))?;
-        Ok(Self {
+    fn with(path: PathBuf, database: Database, open: Opener, lock: DirLock) -> Self {
+        Self {
             path,
             open,
             database: Some(database),
             failed: None,
             reserved: 0,
             highest: 0,
+            loose: BTreeMap::new(),
             _lock: lock,
-        })
+        }
     }
 
     fn read(&mut self) -> Result<Loaded, JournalError> {
@@ -129,7 +138,9 @@ impl DiskJournal {
                 txn.commit()?;
                 Ok(())
             };
-            run().map_err(|error: redb::Error| error.to_string())
+            panic::catch_unwind(panic::AssertUnwindSafe(run))
+                .map_err(|_| "the engine failed".to_owned())?
+                .map_err(|error: redb::Error| error.to_string())
         });
         match outcome {
             Ok(()) => {
@@ -137,11 +148,22 @@ impl DiskJournal {
                 Ok(())
             }
             Err(why) => {
-                self.database = None;
+                // What failed may fail again when it is put away.
+                let broken = self.database.take();
+                let put_away = panic::AssertUnwindSafe(|| drop(broken));
+                let _failed_again = panic::catch_unwind(put_away);
                 let since = self.failed.take().map_or_else(Instant::now, |(since, _)| since);
                 self.failed = Some((since, why.clone()));
                 Err(JournalError::Disk { path: self.path.clone(), why })
             }
+        }
+    }
+
+    /// The relaxed writes that are lost because the file must be opened again.
+    fn lost(&self) -> Vec<Record> {
+        match self.database {
+            Some(_) => Vec::new(),
+            None => self.loose.values().cloned().collect(),
         }
     }
 
@@ -169,20 +191,27 @@ impl Journal for DiskJournal {
     }
 
     fn commit(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let Some(highest) = records.last().map(|record| record.revision) else {
+        let Some(highest) = records.iter().map(|record| record.revision).max() else {
             return Ok(());
         };
-        let is_loose =
-            highest <= self.reserved && records.iter().all(|record| is_relaxed(&record.table));
+        let highest = highest.max(self.highest);
+        let is_loose = self.database.is_some()
+            && highest <= self.reserved
+            && records.iter().all(|record| is_relaxed(&record.table));
         if is_loose {
             self.transact(Durability::None, |txn| write_records(txn, records))?;
+            let key = |record: &Record| (Arc::clone(&record.table), Arc::clone(&record.key));
+            self.loose.extend(records.iter().map(|record| (key(record), record.clone())));
         } else {
             let reserved = highest + RESERVE;
+            let lost = self.lost();
             self.transact(Durability::Immediate, |txn| {
+                write_records(txn, &lost)?;
                 write_records(txn, records)?;
                 write_revision(txn, reserved)
             })?;
             self.reserved = reserved;
+            self.loose.clear();
         }
         self.highest = highest;
         Ok(())
@@ -191,10 +220,26 @@ impl Journal for DiskJournal {
     fn close(&mut self) {
         // Gives back the revisions set aside, and makes the last relaxed writes safe. If it fails,
         // it is as if we had crashed.
-        let highest = self.highest;
-        let _as_after_a_crash =
-            self.transact(Durability::Immediate, |txn| write_revision(txn, highest));
+        let (highest, lost) = (self.highest, self.lost());
+        self.failed = None;
+        let _as_after_a_crash = self.transact(Durability::Immediate, |txn| {
+            write_records(txn, &lost)?;
+            write_revision(txn, highest)
+        });
     }
+}
+
+/// Makes the file if it is not there, and lets nobody but its owner read it.
+fn make_private(path: &Path) -> io::Result<()> {
+    let file =
+        fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        // Some file systems know no modes; what they hold is as open as whoever mounted them chose.
+        if let Err(error) = file.set_permissions(fs::Permissions::from_mode(0o600)) {
+            tracing::warn!(file = %path.display(), %error, "others may be able to read the state");
+        }
+    }
+    Ok(())
 }
 
 fn write_records(txn: &WriteTransaction, records: &[Record]) -> Result<(), redb::Error> {
@@ -262,8 +307,8 @@ fn opening(path: &Path, error: &DatabaseError) -> JournalError {
             JournalError::InUse { path: path.to_owned(), holder: None }
         }
         DatabaseError::Storage(StorageError::Io(io))
-            if io.kind() != std::io::ErrorKind::InvalidData
-                && io.kind() != std::io::ErrorKind::UnexpectedEof =>
+            if io.kind() != io::ErrorKind::InvalidData
+                && io.kind() != io::ErrorKind::UnexpectedEof =>
         {
             JournalError::Disk { path: path.to_owned(), why: io.to_string() }
         }

@@ -3,6 +3,7 @@
 use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{Read as _, Seek as _, SeekFrom, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
@@ -29,6 +30,7 @@ impl DirLock {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(dir.join(FILE))
             .map_err(disk)?;
         match file.try_lock() {

@@ -1,5 +1,6 @@
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     sync::{
         Arc,
@@ -174,7 +175,7 @@ pub(crate) fn flaky(dir: &Path) -> (DiskJournal, Arc<AtomicBool>) {
     let is_full = Arc::new(AtomicBool::new(false));
     let (flag, path) = (Arc::clone(&is_full), dir.join(FILE));
     let file = path.clone();
-    let open = Box::new(move || {
+    let open: super::Opener = Box::new(move || {
         let options = fs::OpenOptions::new()
             .read(true)
             .write(true)
@@ -186,7 +187,8 @@ pub(crate) fn flaky(dir: &Path) -> (DiskJournal, Arc<AtomicBool>) {
         Database::builder().create_with_backend(backend)
     });
     let lock = DirLock::take(dir).unwrap();
-    (DiskJournal::with(path, open, lock).unwrap(), is_full)
+    let database = open().unwrap();
+    (DiskJournal::with(path, database, open, lock), is_full)
 }
 
 #[test]
@@ -208,4 +210,48 @@ fn a_full_disk_fails_writes_until_there_is_space_again() {
     let loaded = reopened(dir.path());
     assert!(contents(&loaded).contains(&("n/a", "kept")));
     assert!(contents(&loaded).contains(&("n/c", "kept too")));
+}
+
+#[test]
+fn relaxed_writes_outlive_a_failed_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut journal, is_full) = flaky(dir.path());
+    journal.load().unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    journal.commit(&[record(2, "leases", "n/l", Some("old"))]).unwrap();
+    journal.commit(&[record(3, "leases", "n/l", Some("new"))]).unwrap();
+    is_full.store(true, Ordering::SeqCst);
+    journal.commit(&[record(4, "pods", "n/b", Some("x"))]).unwrap_err();
+    is_full.store(false, Ordering::SeqCst);
+    journal.close();
+    drop(journal);
+    assert_eq!(contents(&reopened(dir.path())), [("n/l", "new"), ("n/a", "kept")]);
+}
+
+#[test]
+fn a_state_that_is_gone_is_not_begun_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = DiskJournal::open(dir.path()).unwrap();
+    journal.load().unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    journal.database = None;
+    for damage in [fs::remove_file, |path| fs::write(path, b"")] as [fn(_) -> _; 2] {
+        damage(dir.path().join(FILE)).unwrap();
+        journal.failed = None;
+        journal.commit(&[record(2, "pods", "n/b", Some("x"))]).unwrap_err();
+    }
+}
+
+#[test]
+fn nobody_else_may_read_the_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().join("data");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    drop(DiskJournal::open(&dir).unwrap());
+    assert_eq!(mode(&dir), 0o700);
+    fs::set_permissions(dir.join(FILE), fs::Permissions::from_mode(0o644)).unwrap();
+    drop(DiskJournal::open(&dir).unwrap());
+    for file in [FILE, "lock"] {
+        assert_eq!(mode(&dir.join(file)), 0o600, "{file}");
+    }
 }
