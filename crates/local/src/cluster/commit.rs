@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    panic::{self, AssertUnwindSafe},
     sync::{Arc, PoisonError},
     thread,
 };
@@ -78,8 +79,12 @@ pub(super) struct Head {
     roll_backs: u64,
 }
 
-fn shutting_down() -> Status {
-    Status::unavailable("the cluster is shutting down")
+/// What a client is told when nothing is taken any more.
+fn closed(failure: Option<&str>) -> Status {
+    match failure {
+        Some(why) => Status::internal(format!("the write could not be saved: {why}")),
+        None => Status::unavailable("the cluster is shutting down"),
+    }
 }
 
 /// What a client is told when its write could not be made safe.
@@ -105,7 +110,7 @@ impl Shared {
         let lost = match done.await {
             Ok(Ok(())) => return outcomes,
             Ok(Err(error)) => lost(&error),
-            Err(_) => shutting_down(),
+            Err(_) => closed(self.lock().failure.as_deref()),
         };
         for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_ok()) {
             *outcome = Err(CommitError::Lost(lost.clone()));
@@ -118,22 +123,23 @@ impl Shared {
     fn stage(&self, changes: Vec<Change>) -> (Vec<Outcome>, Option<oneshot::Receiver<Saved>>) {
         let mut core = self.lock();
         if core.is_closed {
-            let lost = || Err(CommitError::Lost(shutting_down()));
+            let lost = || Err(CommitError::Lost(closed(core.failure.as_deref())));
             return (changes.iter().map(|_| lost()).collect(), None);
         }
-        let mut staged = None;
+        let mut written = None;
         let mut outcomes = Vec::with_capacity(changes.len());
         for change in changes {
             outcomes.push(match core.store.stage(change) {
                 Err(StageError::Changed { .. }) => Err(CommitError::Changed),
                 Ok(stage) => {
-                    staged = Some(stage.revision);
+                    // A change may come to nothing: then there is nothing to wait for either.
+                    written = stage.records.last().map(|record| record.revision).or(written);
                     core.records.extend(stage.records);
                     Ok(stage.objects)
                 }
             });
         }
-        let Some(through) = staged else {
+        let Some(through) = written else {
             return (outcomes, None);
         };
         if !core.is_durable {
@@ -161,10 +167,10 @@ impl Shared {
     }
 
     /// Gives up everything staged. The answer is those who wait for it.
-    fn roll_back(&self, core: &mut Core, error: &JournalError) -> Vec<oneshot::Sender<Saved>> {
+    fn roll_back(&self, core: &mut Core, why: String) -> Vec<oneshot::Sender<Saved>> {
         core.store.roll_back();
         core.records.clear();
-        core.failure = Some(error.to_string());
+        core.failure = Some(why);
         core.roll_backs += 1;
         self.progress.send_modify(|progress| progress.roll_backs = core.roll_backs);
         std::mem::take(&mut core.waiting)
@@ -177,9 +183,24 @@ pub(super) fn start(
     mut journal: Box<dyn Journal>,
 ) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("committer".to_owned()).spawn(move || {
-        run(&shared, &mut *journal);
-        journal.close();
+        let work = AssertUnwindSafe(|| {
+            run(&shared, &mut *journal);
+            journal.close();
+        });
+        if panic::catch_unwind(work).is_err() {
+            give_up(&shared);
+        }
     })
+}
+
+/// Nobody will make anything safe any more: all who wait are told, and all who come.
+fn give_up(shared: &Shared) {
+    let mut core = shared.lock();
+    core.is_closed = true;
+    let why = "the thread that writes the journal failed; start again".to_owned();
+    tracing::error!("{why}");
+    // Whoever waits hears of it by losing the other end.
+    drop(shared.roll_back(&mut core, why));
 }
 
 fn run(shared: &Shared, journal: &mut dyn Journal) {
@@ -190,6 +211,10 @@ fn run(shared: &Shared, journal: &mut dyn Journal) {
             core = shared.work.wait(core).unwrap_or_else(PoisonError::into_inner);
         }
         if core.records.is_empty() {
+            let records = restated(core.store.published(), &doubtful);
+            drop(core);
+            // If it fails it is as if we had crashed in the failed commit.
+            let _as_after_a_crash = journal.commit(&records);
             return;
         }
         let mut records = restated(core.store.published(), &doubtful);
@@ -209,7 +234,7 @@ fn run(shared: &Shared, journal: &mut dyn Journal) {
             // What was staged since builds on what is lost, so it is lost too.
             Err(error) => {
                 doubtful.extend(records.into_iter().map(|record| (record.table, record.key)));
-                waiting.extend(shared.roll_back(&mut core, error));
+                waiting.extend(shared.roll_back(&mut core, error.to_string()));
             }
         }
         drop(core);

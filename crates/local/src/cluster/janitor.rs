@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    panic::{self, AssertUnwindSafe},
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -42,28 +43,33 @@ async fn run(shared: Weak<Shared>, mut progress: signal::Receiver<Progress>) {
             janitor.observe(&shared);
             janitor.work(&shared).await
         };
-        let wake = match pause {
+        let closed = match pause {
             Pause::None => {
                 tokio::task::yield_now().await;
                 continue;
             }
-            Pause::Until(at) => at,
+            Pause::Until(at) => tokio::select! {
+                changed = progress.changed() => changed.is_err() || progress.borrow().is_closed,
+                () = time::sleep(at) => false,
+            },
+            Pause::Failing => tokio::select! {
+                _ = progress.wait_for(|progress| progress.is_closed) => true,
+                () = time::sleep(PAUSE) => false,
+            },
         };
-        tokio::select! {
-            changed = progress.changed() => {
-                if changed.is_err() || progress.borrow().is_closed {
-                    return;
-                }
-            }
-            () = time::sleep(wake) => {}
+        if closed {
+            return;
         }
     }
 }
 
-/// How long there is nothing to do, unless something happens.
+/// How long there is nothing to do.
 enum Pause {
     None,
+    /// Until then, unless something happens.
     Until(Duration),
+    /// For a while, whatever happens: our own failed writes are among it.
+    Failing,
 }
 
 #[derive(Default)]
@@ -109,6 +115,7 @@ impl Janitor {
     /// Looks at everything: after a start, and when history has moved on.
     fn take_stock(&mut self, snapshot: &lockstep_store::Snapshot) {
         self.candidates.extend(collect::all_candidates(snapshot));
+        self.deadlines = Deadlines::default();
         for (key, object) in snapshot.range(EXPIRING_TABLE, None, None) {
             self.deadlines.touch(key, object.meta.created.unwrap_or_else(now));
         }
@@ -125,8 +132,9 @@ impl Janitor {
             let context = collect::context(now(), uuid::Uuid::new_v4().to_string());
             let view = View { snapshot: &snapshot, catalog: &shared.catalog, context: &context };
             for candidate in batch {
-                let planned = collect::plan(&view, &candidate).into_iter();
-                changes.extend(planned.map(|change| (Cause::Look(candidate.clone()), change)));
+                let planned = guarded(&candidate, || collect::plan(&view, &candidate));
+                let cause = || Cause::Look(candidate.clone());
+                changes.extend(planned.into_iter().map(|change| (cause(), change)));
             }
         }
         let (causes, changes): (Vec<_>, Vec<_>) = changes.into_iter().unzip();
@@ -140,7 +148,7 @@ impl Janitor {
                 Cause::Expired(key) => self.deadlines.touch(&key, now() - EVENT_LIFETIME),
             }
         }
-        if is_failing { Pause::Until(PAUSE) } else { self.pause(shared) }
+        if is_failing { Pause::Failing } else { self.pause(shared) }
     }
 
     fn pause(&self, shared: &Shared) -> Pause {
@@ -158,6 +166,16 @@ impl Janitor {
         let next = self.deadlines.next().map(|at| at.duration_since(now()));
         Pause::Until(next.map_or(rest, |left| left.try_into().unwrap_or_default()).min(rest))
     }
+}
+
+/// Plans for one candidate. A panic is a bug, but one object must not keep all others from being
+/// cleaned up; it is looked at again when something happens to it.
+fn guarded(candidate: &Candidate, plan: impl FnOnce() -> Vec<Change>) -> Vec<Change> {
+    panic::catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|_| {
+        let (table, key) = candidate;
+        tracing::error!(%table, %key, "cleaning up after an object failed");
+        Vec::new()
+    })
 }
 
 /// Why a change is made.

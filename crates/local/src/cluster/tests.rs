@@ -1,14 +1,21 @@
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use lockstep_api::{Resource, strategy::Json};
 use lockstep_store::{
-    Limits, Selectors,
+    Change, Expect, Limits, Op, Record, Selectors, Write,
     rest::DeleteOptions,
     watch::{EventType, Filter, WatchStart},
 };
 use serde_json::json;
 
 use super::{Cluster, ListOptions, Options, WriteOptions};
+use crate::journal::{Journal, JournalError, Loaded};
 
 fn cluster() -> Cluster {
     let registry = lockstep_api::builtin::registry();
@@ -124,21 +131,21 @@ async fn a_full_disk_fails_writes_and_leaves_reads_alone() {
     let before = cluster.snapshot().revision();
     let maps = resource(&cluster, "configmaps");
     let map = || object(json!({"metadata": {"name": "a"}}));
-    is_full.store(true, std::sync::atomic::Ordering::SeqCst);
+    is_full.store(true, Ordering::SeqCst);
     let options = WriteOptions::default();
     let status = cluster.create(&maps, "default", map(), &options).await.unwrap_err();
     assert_eq!(status.code, 500);
     assert!(status.message.contains("No space left on device"), "{}", status.message);
     assert!(cluster.read_only_reason().is_some());
     assert_eq!(cluster.get(&maps, "default", "a").unwrap_err().code, 404);
-    is_full.store(false, std::sync::atomic::Ordering::SeqCst);
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    is_full.store(false, Ordering::SeqCst);
+    let deadline = std::time::Instant::now() + Duration::from_secs(10);
     let written = loop {
         match cluster.create(&maps, "default", map(), &options).await {
             Ok(written) => break written,
             Err(status) => assert!(std::time::Instant::now() < deadline, "{status}"),
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     };
     assert!(written.object.revision() > before + 1, "a lost revision came back");
     assert!(cluster.read_only_reason().is_none());
@@ -166,10 +173,97 @@ async fn what_nobody_owns_goes_by_itself() {
             .delete(&maps, ("default", "owner"), &DeleteOptions::default(), &options)
             .await
             .unwrap();
-        let patience = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
         while cluster.snapshot().len(&maps.table) > 0 {
             assert!(std::time::Instant::now() < patience, "dependents are still there");
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// What a journal does with the deletions in a commit.
+#[derive(Clone, Copy)]
+enum Deletions {
+    Refuse,
+    Panic,
+}
+
+/// A journal that keeps nothing and cannot stand deletions.
+struct Squeamish {
+    deletions: Deletions,
+    refused: Arc<AtomicUsize>,
+}
+
+impl Journal for Squeamish {
+    fn load(&mut self) -> Result<Loaded, JournalError> {
+        Ok(Loaded::default())
+    }
+
+    fn commit(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        if records.iter().all(|record| record.body.is_some() || record.revision == 0) {
+            return Ok(());
+        }
+        self.refused.fetch_add(1, Ordering::SeqCst);
+        match self.deletions {
+            Deletions::Refuse => {
+                Err(JournalError::Disk { path: "journal".into(), why: "no".to_owned() })
+            }
+            Deletions::Panic => panic!("a bug in the journal"),
+        }
+    }
+}
+
+fn squeamish(deletions: Deletions) -> (Cluster, Arc<AtomicUsize>) {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let journal = Squeamish { deletions, refused: Arc::clone(&refused) };
+    let registry = lockstep_api::builtin::registry();
+    let cluster = Cluster::with_journal(registry, Limits::default(), Some(Box::new(journal)));
+    (cluster.unwrap(), refused)
+}
+
+#[tokio::test]
+async fn cleaning_up_rests_while_writes_fail() {
+    let (cluster, refused) = squeamish(Deletions::Refuse);
+    with_namespace(&cluster).await;
+    let maps = resource(&cluster, "configmaps");
+    let nobody = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"});
+    let orphan = object(json!({"metadata": {"name": "a", "ownerReferences": [nobody]}}));
+    cluster.create(&maps, "default", orphan, &WriteOptions::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(refused.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_failed_committer_is_no_silence() {
+    let (cluster, _) = squeamish(Deletions::Panic);
+    with_namespace(&cluster).await;
+    let maps = resource(&cluster, "configmaps");
+    let options = WriteOptions::default();
+    let map = |name: &str| object(json!({"metadata": {"name": name}}));
+    cluster.create(&maps, "default", map("a"), &options).await.unwrap();
+    let delete = DeleteOptions::default();
+    let refused = cluster.delete(&maps, ("default", "a"), &delete, &options);
+    let refused = tokio::time::timeout(Duration::from_secs(10), refused).await.unwrap();
+    assert!(refused.is_err());
+    let later = cluster.create(&maps, "default", map("b"), &options);
+    let later = tokio::time::timeout(Duration::from_secs(10), later).await.unwrap().unwrap_err();
+    assert!(later.message.contains("start again"), "{}", later.message);
+    assert!(cluster.read_only_reason().is_some());
+    cluster.get(&maps, "default", "a").expect("what was saved is still served");
+}
+
+#[tokio::test]
+async fn a_change_that_comes_to_nothing_waits_for_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = durable(dir.path());
+    let op = Op {
+        table: "events".into(),
+        key: "default/none".into(),
+        expect: Expect::Any,
+        write: Write::Delete(None),
+    };
+    let change = Change { checks: Vec::new(), ops: vec![op] };
+    let outcome = cluster.0.core.commit(change);
+    let outcome = tokio::time::timeout(Duration::from_secs(10), outcome).await.unwrap();
+    assert!(outcome.is_ok_and(|objects| objects.is_empty()));
 }
