@@ -59,9 +59,12 @@ pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
     else {
         return Vec::new();
     };
-    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    let is_namespace = &**table == namespace::TABLE;
     if is_namespace && object.meta.is_deleting() {
-        return namespace::plan(view, resource, object);
+        let changes = namespace::plan(view, resource, object);
+        if !changes.is_empty() {
+            return changes;
+        }
     }
     owners::plan(view, resource, object)
 }
@@ -84,8 +87,15 @@ pub fn candidates(
         let dependents = snapshot.dependents(&meta.uid);
         found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
         found.extend(namespace::of(snapshot, catalog, &meta.namespace));
-    } else if needs_look(&event.object, event.before.as_deref()) {
+        return found;
+    }
+    if needs_look(table, &event.object, event.before.as_deref()) {
         found.push((Arc::clone(table), Arc::clone(&event.key)));
+    }
+    let was_deleting = event.before.as_deref().is_some_and(|before| before.meta.is_deleting());
+    if meta.is_deleting() && !was_deleting {
+        // One more is on its way: the namespace may have more to send after it.
+        found.extend(namespace::of(snapshot, catalog, &meta.namespace));
     }
     found
 }
@@ -95,7 +105,7 @@ pub fn all_candidates(snapshot: &Snapshot) -> Vec<Candidate> {
     let mut found = Vec::new();
     for table in snapshot.tables() {
         for (key, object) in snapshot.range(table, None, None) {
-            if needs_look(object, None) {
+            if needs_look(table, object, None) {
                 found.push((Arc::clone(table), Arc::clone(key)));
             }
         }
@@ -103,19 +113,18 @@ pub fn all_candidates(snapshot: &Snapshot) -> Vec<Candidate> {
     found
 }
 
-fn needs_look(object: &Object, before: Option<&Object>) -> bool {
+fn needs_look(table: &str, object: &Object, before: Option<&Object>) -> bool {
     let meta = &object.meta;
     let is_new_owner = before.is_none_or(|before| before.meta.owners != meta.owners);
-    (is_new_owner && !meta.owners.is_empty()) || is_waiting(object)
+    (is_new_owner && !meta.owners.is_empty())
+        || is_waiting(object)
+        || (table == namespace::TABLE && meta.is_deleting())
 }
 
 /// Whether the deletion of an object waits for us.
 fn is_waiting(object: &Object) -> bool {
-    // A namespace waits without a finalizer in its metadata.
     let is_collectors = |name: &str| name == FINALIZER_FOREGROUND || name == FINALIZER_ORPHAN;
-    let finalizers = &object.meta.finalizers;
-    object.meta.is_deleting()
-        && (finalizers.is_empty() || finalizers.iter().any(|name| is_collectors(name)))
+    object.meta.is_deleting() && object.meta.finalizers.iter().any(|name| is_collectors(name))
 }
 
 /// Who the garbage collector writes as.

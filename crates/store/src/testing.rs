@@ -146,7 +146,8 @@ impl World {
         self.seen = snapshot.revision();
     }
 
-    fn plans(&self, candidate: &Candidate) -> Vec<Change> {
+    /// What the collectors would do about one candidate.
+    pub(crate) fn plans(&self, candidate: &Candidate) -> Vec<Change> {
         let snapshot = self.store.head().clone();
         let context = collect::context(self.now, "collector".to_owned());
         let view = View { snapshot: &snapshot, catalog: &self.catalog, context: &context };

@@ -16,6 +16,11 @@ use crate::{
     snapshot::Snapshot,
 };
 
+/// The table of namespaces.
+pub(super) const TABLE: &str = "namespaces";
+/// How many objects of a namespace are deleted in one go. Each that is on its way leads back here.
+pub(super) const PASS_MAX: usize = 256;
+
 /// What to do about a namespace that is being deleted.
 pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>) -> Vec<Change> {
     let name = &*namespace.meta.name;
@@ -24,7 +29,13 @@ pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>
     for (table, kind) in view.catalog.tables().filter(|(_, kind)| kind.is_namespaced()) {
         for (_, object) in view.snapshot.range(table, Some(name), None) {
             is_empty = false;
-            changes.extend(owners::delete(view, kind, object, Propagation::Background));
+            if changes.len() == PASS_MAX {
+                return changes;
+            }
+            // What is on its way already goes by itself.
+            if !object.meta.is_deleting() {
+                changes.extend(owners::delete(view, kind, object, Propagation::Background));
+            }
         }
     }
     if is_empty {

@@ -1,6 +1,6 @@
 //! Owner references: who keeps whom, and what becomes of those nobody keeps.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use lockstep_api::{
     Resource,
@@ -92,8 +92,11 @@ fn hold(view: &View<'_>, owner: &Owner, namespace: &str) -> Hold {
     };
     match view.snapshot.get(&table, &key) {
         Some(found) if found.meta.uid == owner.uid => {
-            let is_waiting = found.meta.is_deleting() && has_finalizer(found, FINALIZER_FOREGROUND);
-            if is_waiting { Hold::Waiting } else { Hold::Solid }
+            if is_waiting(found) {
+                Hold::Waiting
+            } else {
+                Hold::Solid
+            }
         }
         _ => Hold::Dangling,
     }
@@ -103,13 +106,15 @@ fn hold(view: &View<'_>, owner: &Owner, namespace: &str) -> Hold {
 fn delete_dependents(view: &View<'_>, resource: &Resource, owner: &Arc<Object>) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut is_blocked = false;
+    let waiting = waiting_for(view, owner);
     for (table, _, dependent) in view.snapshot.dependents(&owner.meta.uid) {
         let is_blocking = dependent
             .meta
             .owners
             .iter()
             .any(|reference| reference.uid == owner.meta.uid && reference.block_owner_deletion);
-        is_blocked |= is_blocking;
+        // Of those that own each other one must go first.
+        is_blocked |= is_blocking && !waiting.contains(&dependent.meta.uid);
         let Some(kind) = view.catalog.stored(table) else { continue };
         if !dependent.meta.is_deleting() {
             changes.extend(collect(view, kind, dependent));
@@ -121,6 +126,27 @@ fn delete_dependents(view: &View<'_>, resource: &Resource, owner: &Arc<Object>) 
         }));
     }
     changes
+}
+
+/// Who waits for `object` to go, directly or through others: the uids.
+fn waiting_for(view: &View<'_>, object: &Arc<Object>) -> BTreeSet<Box<str>> {
+    let mut found = BTreeSet::new();
+    let mut rest = vec![object];
+    while let Some(object) = rest.pop() {
+        let blocked = object.meta.owners.iter().filter(|owner| owner.block_owner_deletion);
+        for owner in blocked {
+            let owner = locate(view.catalog, owner, &object.meta.namespace)
+                .and_then(|(table, key)| view.snapshot.get(&table, &key))
+                .filter(|found| found.meta.uid == owner.uid && is_waiting(found));
+            rest.extend(owner.filter(|owner| found.insert(owner.meta.uid.clone())));
+        }
+    }
+    found
+}
+
+/// Whether an object waits for its dependents to go.
+fn is_waiting(object: &Object) -> bool {
+    object.meta.is_deleting() && has_finalizer(object, FINALIZER_FOREGROUND)
 }
 
 /// Orphaning: dependents lose the reference, then the owner goes.

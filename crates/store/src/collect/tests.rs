@@ -1,6 +1,7 @@
 use lockstep_api::strategy::Propagation;
 use serde_json::{Value, json};
 
+use super::namespace::PASS_MAX;
 use crate::{
     object::Object,
     rest::DeleteOptions,
@@ -83,6 +84,26 @@ fn foreground_deletion_waits_for_those_that_block_it() {
 }
 
 #[test]
+fn those_that_own_each_other_go_together() {
+    for deleted in [&["a"][..], &["a", "c"], &["c", "b", "a"]] {
+        let mut world = World::new();
+        let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+        let b = world.create("configmaps", "n", config("b", &[owner(&a, true)], &[])).unwrap();
+        let c = world.create("configmaps", "n", config("c", &[owner(&b, true)], &[])).unwrap();
+        let mut ring = a.json();
+        ring["metadata"]["ownerReferences"] = json!([owner(&c, true), owner(&a, true)]);
+        world.update("configmaps", None, ("n", "a"), ring).unwrap();
+        world.collect();
+        assert_eq!(names(&world), ["a", "b", "c"]);
+        for name in deleted {
+            world.delete("configmaps", ("n", name), &options(Propagation::Foreground)).unwrap();
+        }
+        world.collect();
+        assert_eq!(names(&world), [""; 0], "{deleted:?}");
+    }
+}
+
+#[test]
 fn orphans_stay_and_forget_their_owner() {
     let mut world = World::new();
     let a = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
@@ -114,6 +135,40 @@ fn a_namespace_goes_after_its_contents() {
     assert!(world.get("namespaces", "n").is_none());
     let missing = world.create("configmaps", "n", config("c", &[], &[])).unwrap_err();
     assert_eq!(missing.message, "namespaces \"n\" not found");
+}
+
+#[test]
+fn a_namespace_somebody_holds_is_emptied_all_the_same() {
+    let mut world = World::empty();
+    let held = json!({"metadata": {"name": "n", "finalizers": ["example.com/hold"]}});
+    world.create("namespaces", "", held).unwrap();
+    world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    world.delete("namespaces", ("", "n"), &DeleteOptions::default()).unwrap();
+    world.collect();
+    assert_eq!(names(&world), [""; 0]);
+    let mut held = world.get("namespaces", "n").unwrap();
+    assert!(held["spec"].get("finalizers").is_none(), "{held:?}");
+    held["metadata"].as_object_mut().unwrap().remove("finalizers");
+    world.update("namespaces", None, ("", "n"), held).unwrap();
+    assert!(world.get("namespaces", "n").is_none());
+}
+
+#[test]
+fn a_large_namespace_is_emptied_bit_by_bit() {
+    let mut world = World::new();
+    let count = 2 * PASS_MAX + 5;
+    for at in 0..count {
+        let held = config(&format!("m{at}"), &[], &["example.com/hold"]);
+        world.create("configmaps", "n", held).unwrap();
+    }
+    world.delete("namespaces", ("", "n"), &DeleteOptions::default()).unwrap();
+    let candidate = ("namespaces".into(), "n".into());
+    assert_eq!(world.plans(&candidate).len(), PASS_MAX);
+    world.collect();
+    let snapshot = world.store.published();
+    let deleting = snapshot.range("configmaps", None, None).filter(|(_, o)| o.meta.is_deleting());
+    assert_eq!(deleting.count(), count);
+    assert!(world.plans(&candidate).is_empty(), "what is on its way is left alone");
 }
 
 #[test]
