@@ -15,8 +15,8 @@ use lockstep_store::{
 
 use super::{Cluster, Shared};
 
-/// How long a list waits for a revision that is not there yet.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a list or a watch waits for a revision that is not there yet.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What a list asks for beside the objects it is about.
 #[derive(Clone, Debug, Default)]

@@ -43,7 +43,7 @@ async fn what_is_written_can_be_read_listed_and_watched() {
     let maps = resource(&cluster, "configmaps");
     let options = WriteOptions::default();
     let filter = Filter::new(&maps, None, Selectors::default());
-    let mut watch = cluster.watch(filter.clone(), WatchStart::Now).unwrap();
+    let mut watch = cluster.watch(filter.clone(), WatchStart::Now).await.unwrap();
 
     let map = object(json!({"metadata": {"name": "a"}, "data": {"k": "v"}}));
     let created = cluster.create(&maps, "default", map, &options).await.unwrap();
@@ -106,7 +106,7 @@ async fn acknowledged_writes_are_in_what_a_crash_leaves() {
         let same = old.get(&maps.table, &object.key()).unwrap();
         assert_eq!(same.body, object.body);
     }
-    let expired = recovered.watch(filter, WatchStart::After(seen - 1)).map(drop).unwrap_err();
+    let expired = recovered.watch(filter, WatchStart::After(seen - 1)).await.map(drop).unwrap_err();
     assert_eq!(expired.code, 410);
 }
 
@@ -125,7 +125,7 @@ async fn a_full_disk_fails_writes_and_leaves_reads_alone() {
     let dir = tempfile::tempdir().unwrap();
     let (journal, is_full) = crate::journal::disk::tests::flaky(dir.path());
     let registry = lockstep_api::builtin::registry();
-    let journal: Box<dyn crate::journal::Journal> = Box::new(journal);
+    let journal: Box<dyn Journal> = Box::new(journal);
     let cluster = Cluster::with_journal(registry, Limits::default(), Some(journal)).unwrap();
     with_namespace(&cluster).await;
     let before = cluster.snapshot().revision();
@@ -266,4 +266,69 @@ async fn a_change_that_comes_to_nothing_waits_for_nothing() {
     let outcome = cluster.0.core.commit(change);
     let outcome = tokio::time::timeout(Duration::from_secs(10), outcome).await.unwrap();
     assert!(outcome.is_ok_and(|objects| objects.is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_a_revision_never_reached_is_refused() {
+    let cluster = cluster();
+    with_namespace(&cluster).await;
+    let filter = Filter::new(&resource(&cluster, "configmaps"), None, Selectors::default());
+    let future = cluster.snapshot().revision() + 100;
+    let refused = cluster.watch(filter, WatchStart::After(future)).await.map(drop).unwrap_err();
+    assert_eq!(refused.code, 504);
+    assert!(refused.message.contains("Too large resource version"), "{}", refused.message);
+}
+
+/// A journal that makes commits with deletions wait, and then refuses them.
+struct Slow {
+    is_waiting: Arc<AtomicUsize>,
+    go: std::sync::mpsc::Receiver<()>,
+}
+
+impl Journal for Slow {
+    fn load(&mut self) -> Result<Loaded, JournalError> {
+        Ok(Loaded::default())
+    }
+
+    fn commit(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        if records.iter().all(|record| record.body.is_some() || record.revision == 0) {
+            return Ok(());
+        }
+        self.is_waiting.store(1, Ordering::SeqCst);
+        self.go.recv().ok();
+        Err(JournalError::Disk { path: "journal".into(), why: "no".to_owned() })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_shows_nothing_that_may_be_given_up() {
+    let (sender, go) = std::sync::mpsc::channel();
+    let is_waiting = Arc::new(AtomicUsize::new(0));
+    let journal = Slow { is_waiting: Arc::clone(&is_waiting), go };
+    let registry = lockstep_api::builtin::registry();
+    let cluster = Cluster::with_journal(registry, Limits::default(), Some(Box::new(journal)));
+    let cluster = cluster.unwrap();
+    with_namespace(&cluster).await;
+    let maps = resource(&cluster, "configmaps");
+    let map = || object(json!({"metadata": {"name": "a"}}));
+    let options = WriteOptions::default();
+    cluster.create(&maps, "default", map(), &options).await.unwrap();
+    let deletion = tokio::spawn({
+        let (cluster, maps, options) = (cluster.clone(), Arc::clone(&maps), options.clone());
+        async move {
+            let delete = DeleteOptions::default();
+            cluster.delete(&maps, ("default", "a"), &delete, &options).await
+        }
+    });
+    while is_waiting.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let rehearsal = tokio::spawn(async move {
+        let options = WriteOptions { dry_run: true, ..WriteOptions::default() };
+        cluster.create(&maps, "default", map(), &options).await
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    sender.send(()).unwrap();
+    deletion.await.unwrap().unwrap_err();
+    assert_eq!(rehearsal.await.unwrap().unwrap_err().reason, "AlreadyExists");
 }

@@ -10,7 +10,7 @@ use lockstep_store::{
 };
 use tokio::sync::watch as signal;
 
-use super::Cluster;
+use super::{Cluster, list::PATIENCE};
 
 /// How many events a watcher looks at in one go.
 const BATCH_MAX: usize = 512;
@@ -29,8 +29,8 @@ impl Cluster {
     /// Starts to watch what `filter` selects.
     ///
     /// # Errors
-    /// 410 when the history asked for is no longer kept.
-    pub fn watch(&self, filter: Filter, start: WatchStart) -> Result<Watch, Status> {
+    /// 410 when the history asked for is no longer kept, 504 when it is not there yet.
+    pub async fn watch(&self, filter: Filter, start: WatchStart) -> Result<Watch, Status> {
         let table = &*filter.resource.table;
         let Some(sender) = self.0.core.tables.get(table) else {
             return Err(Status::no_such_resource());
@@ -38,6 +38,8 @@ impl Cluster {
         let changed = sender.subscribe();
         let (initial, cursor) = match start {
             WatchStart::After(revision) => {
+                // A revision we never reach is from another state: who waits for it misses events.
+                self.wait_for(revision, PATIENCE).await?;
                 let core = self.0.core.lock();
                 core.store
                     .log()

@@ -197,7 +197,10 @@ impl Cluster {
             Attempt::Done(Ok((Written { object, is_created, warnings }, is_removal)))
         };
         if is_dry_run {
-            return done(plan.preview(&head.snapshot), plan);
+            return match self.settle(head, head.snapshot.revision()).await {
+                true => done(plan.preview(&head.snapshot), plan),
+                false => Attempt::Again,
+            };
         }
         if plan.change.ops.is_empty() {
             let Answer::Object(object) = &plan.answer else {

@@ -74,7 +74,7 @@ pub(crate) async fn watch(
         _gauge: call.app.metrics.watching(),
         _permit: permit,
     };
-    match cluster.watch(filter, start) {
+    match cluster.watch(filter, start).await {
         Ok(mut watch) => {
             stream.queue.extend(watch.take_initial());
             stream.watch = Some(watch);
