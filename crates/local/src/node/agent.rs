@@ -6,6 +6,7 @@
 //! container is made of is the business of a [`Backend`].
 
 mod backend;
+mod found;
 mod patch;
 mod steps;
 
@@ -18,12 +19,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
-use lockstep_control::plan::pod::{self, Known, Memory, NodeFacts, Options};
+use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 pub use backend::{Backend, Ended, Launched, Outcome, Told};
+
+use found::Found;
 
 use crate::observe::{Change, ObjectKey, forward};
 use crate::recorder::Recorder;
@@ -70,9 +73,7 @@ pub struct Agent<B> {
     starts: Arc<Semaphore>,
     pods: HashMap<String, Entry>,
     queue: WorkQueue<String>,
-    /// What the backend found of earlier times, by pod uid; empty once all pods are known.
-    found: HashMap<String, Vec<Known>>,
-    is_synced: bool,
+    found: Found,
 }
 
 /// A pod and what is known of it.
@@ -106,10 +107,13 @@ impl<B: Backend> Agent<B> {
             let config =
                 watcher::Config::default().fields(&options.field_selector).page_size(5_000);
             let watch = forward(Api::all(client.clone()), config, sender.clone(), Message::Pod);
-            let mut found: HashMap<String, Vec<Known>> = HashMap::new();
-            for (uid, known) in backend.recover() {
-                found.entry(uid).or_default().push(known);
-            }
+            let recovering = Arc::clone(&backend);
+            // It asks every process that was left, and waits for the answers.
+            let recovered = tokio::task::spawn_blocking(move || recovering.recover()).await;
+            let recovered = recovered.unwrap_or_else(|error| {
+                warn!(%error, "cannot find out what still runs");
+                Vec::new()
+            });
             let agent = Self {
                 recorder: Recorder::spawn(client.clone(), "kubelet", &options.host),
                 client,
@@ -120,8 +124,7 @@ impl<B: Backend> Agent<B> {
                 sender,
                 pods: HashMap::new(),
                 queue: WorkQueue::new(),
-                found,
-                is_synced: false,
+                found: Found::new(recovered),
             };
             agent.run(receiver, ends).await;
             watch.abort();
@@ -164,12 +167,13 @@ impl<B: Backend> Agent<B> {
             Message::Pod(Change::Put(pod)) => self.put(*pod, now),
             Message::Pod(Change::Gone(key)) => self.gone(&key, now),
             Message::Pod(Change::Synced) => self.synced(),
-            Message::Ended(ended) => {
-                if let Some(entry) = self.pods.get_mut(&ended.pod_uid) {
+            Message::Ended(ended) => match self.pods.get_mut(&ended.pod_uid) {
+                Some(entry) => {
                     entry.memory.exited(&ended.container, ended.attempt, ended.exit);
                     self.queue.add(ended.pod_uid, now);
                 }
-            }
+                None => self.found.ended(ended),
+            },
             Message::Done { uid, outcome } => self.done(uid, outcome, now),
         }
     }
@@ -188,7 +192,7 @@ impl<B: Backend> Agent<B> {
                 }
             }
             None => {
-                let mut known = self.found.remove(&uid).unwrap_or_default();
+                let mut known = self.found.take(&uid);
                 known.extend(self.backend.recover_pod(&pod));
                 let memory = Memory::recover(&pod, &known);
                 self.pods.insert(uid.clone(), Entry { pod: Arc::new(pod), memory, failures: 0 });
@@ -206,11 +210,7 @@ impl<B: Backend> Agent<B> {
 
     /// All pods are known: what the backend found of others belongs to nobody.
     fn synced(&mut self) {
-        if self.is_synced {
-            return;
-        }
-        self.is_synced = true;
-        for uid in std::mem::take(&mut self.found).into_keys() {
+        for uid in self.found.close() {
             warn!(%uid, "clearing away a pod that no longer exists");
             self.backend.forget(&uid);
         }
