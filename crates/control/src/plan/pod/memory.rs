@@ -29,6 +29,8 @@ pub struct Memory {
     pub(super) ending: Option<Ending>,
     /// Until when status writes are held back because the status is about to change.
     pub(super) settled_at: Option<Timestamp>,
+    /// What was told last of why volumes or address cannot be made.
+    told_setup: Option<String>,
     pub(super) is_writing: bool,
     pub(super) is_delete_asked: bool,
     pub(super) is_forgotten: bool,
@@ -222,9 +224,9 @@ impl Memory {
 
     /// Volumes or address could not be made; `volume` names the one at fault.
     pub fn set_up_failed(&mut self, message: String, options: &Options, now: Timestamp) {
-        let known = matches!(&self.setup, Setup::Failed { message: told, .. } if *told == message);
-        if !known {
+        if self.told_setup.as_ref() != Some(&message) {
             self.warn("FailedMount", message.clone(), None);
+            self.told_setup = Some(message.clone());
         }
         self.setup = Setup::Failed { message, retry_at: after(now, options.retry) };
     }

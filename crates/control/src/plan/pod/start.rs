@@ -75,11 +75,10 @@ fn is_set_up(pass: &mut Pass<'_>) -> bool {
         Setup::Ready => return true,
         Setup::Asked => {}
         Setup::Failed { retry_at, .. } if retry_at > now => pass.wake(Some(retry_at)),
-        Setup::Wanted => {
+        Setup::Wanted | Setup::Failed { .. } => {
             pass.memory.setup = Setup::Asked;
             pass.step(Step::SetUp);
         }
-        Setup::Failed { .. } => pass.step(Step::SetUp),
     }
     pass.wait(Waiting::SetUp);
     false
@@ -298,6 +297,13 @@ mod tests {
         assert_eq!(plan.waiting, Some(Waiting::SetUp));
         assert_eq!(world.events, [format!("FailedMount: {message}")]);
         assert_eq!(world.state("a"), "waiting/ContainerCreating");
+        world.pass(2);
+        assert!(world.plan().steps.contains(&Step::SetUp));
+        assert!(!world.plan().steps.contains(&Step::SetUp), "one attempt at a time");
+        let now = world.now;
+        world.memory.set_up_failed(message.clone(), &options, now);
+        world.rest();
+        assert_eq!(world.events.len(), 1, "the same trouble is told once");
         world.pass(2);
         world.run();
         assert_eq!(world.phase(), "Running");
