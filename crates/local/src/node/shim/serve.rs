@@ -133,7 +133,7 @@ impl Shim {
             Ready::Signal => {
                 for signal in signals::take(&self.signals) {
                     // The machine is shutting down, or somebody means the container.
-                    if signal == Signal::TERM.as_raw() {
+                    if signal == Signal::TERM.as_raw() && self.is_alive() {
                         let _ = kill_process(self.main, Signal::TERM);
                     }
                 }
