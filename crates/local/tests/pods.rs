@@ -6,5 +6,6 @@ mod pods {
     mod lifecycle;
     mod placement;
     mod scale;
+    mod shutdown;
     mod support;
 }

@@ -12,6 +12,7 @@ mod phase;
 mod probe;
 mod recover;
 mod restart;
+mod shutdown;
 mod start;
 mod status;
 mod stop;
@@ -192,6 +193,8 @@ impl Default for Options {
 pub struct NodeFacts {
     /// The node's address.
     pub host_ip: String,
+    /// Whether the node is about to go: nothing starts any more and everything has to end.
+    pub is_shutting_down: bool,
 }
 
 /// Plans one pass over `pod`, the object as it was last seen or written by us.

@@ -1,36 +1,31 @@
 //! The node of an embedded cluster, and what places pods on it.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lockstep_control::plan::pod;
-use lockstep_store::Snapshot;
 use tokio::task::JoinHandle;
+use tracing::warn;
 
 use super::{Folders, StartError};
 use crate::{
     auth::User,
     cluster::Cluster,
     node::{
-        agent::{Agent, AgentOptions},
+        agent::{Agent, AgentHandle, AgentOptions},
         network::Network,
         process::{ProcessBackend, ProcessOptions},
-        runtime::{ContainerId, Runtime, RuntimeOptions},
+        runtime::{Runtime, RuntimeOptions},
         status::{self, NodeDescription},
     },
     server::Server,
 };
 
 const HOST_IP: &str = "127.0.0.1";
-const SIGTERM: i32 = 15;
 /// What a pod gets that does not say how long it may take to end.
 const GRACE_SECONDS: i64 = 30;
-const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// How much longer than the longest grace the end of all containers may take.
+const SHUTDOWN_SLACK: Duration = Duration::from_secs(10);
 
 /// What the node is like.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +45,8 @@ pub struct NodeOptions {
 /// A running node.
 pub(super) struct Node {
     runtime: Arc<Runtime>,
-    tasks: Vec<JoinHandle<()>>,
+    agent: Option<AgentHandle>,
+    heartbeat: JoinHandle<()>,
     /// Removed at the end, when nothing is to stay.
     scratch: Option<PathBuf>,
 }
@@ -61,8 +57,10 @@ impl Node {
         name: &str,
         Folders { dirs, scratch }: Folders,
         server: &Server,
-        options: NodeOptions,
+        mut options: NodeOptions,
     ) -> Result<Self, StartError> {
+        // Nobody can find what outlives a cluster that is kept nowhere.
+        options.runtime.die_with_parent |= scratch.is_some();
         let probing = (dirs.clone(), options.runtime.clone());
         // Finding out what the machine allows starts processes.
         let (runtime, network) = tokio::task::spawn_blocking(move || {
@@ -83,40 +81,22 @@ impl Node {
         let handle = Arc::clone(&runtime.0);
         let (backend, ends) = ProcessBackend::new(client.clone(), runtime, network, &dirs, process);
         let agent = AgentOptions { pods: options.pods, ..AgentOptions::for_node(name) };
-        let tasks = vec![
-            status::spawn(client.clone(), description),
-            Agent::spawn(client, backend, ends, agent),
-        ];
-        Ok(Self { runtime: handle, tasks, scratch })
+        let heartbeat = status::spawn(client.clone(), description);
+        let agent = Some(Agent::start(client, backend, ends, agent));
+        Ok(Self { runtime: handle, agent, heartbeat, scratch })
     }
 
-    /// Ends the agent, then every container: asked to, and killed when its pod's grace is over.
+    /// Ends every container as a node does that shuts down: its pod is told why, it is asked to, and
+    /// killed when its pod's grace is over. Then the agent ends too.
     pub(super) async fn stop(mut self, cluster: &Cluster) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-        for task in std::mem::take(&mut self.tasks) {
-            let _aborted = task.await;
-        }
-        let started = Instant::now();
-        let snapshot = cluster.snapshot();
-        let mut left: Vec<(ContainerId, Duration)> = self
-            .runtime
-            .running()
-            .into_iter()
-            .map(|id| {
-                let grace = grace(cluster, &snapshot, &id.pod_uid);
-                (id, grace)
-            })
-            .collect();
-        for (id, _) in &left {
-            self.runtime.terminate(id, SIGTERM);
-        }
-        while !left.is_empty() {
-            tokio::time::sleep(POLL_INTERVAL).await;
-            left.retain(|(id, _)| self.runtime.is_running(id));
-            for (id, _) in left.iter().filter(|(_, grace)| started.elapsed() >= *grace) {
-                self.runtime.kill(id);
+        self.heartbeat.abort();
+        if let Some(agent) = self.agent.take() {
+            let limit = longest_grace(cluster).saturating_add(SHUTDOWN_SLACK);
+            if tokio::time::timeout(limit, agent.shut_down()).await.is_err() {
+                warn!("not all containers ended in time; they are killed");
             }
         }
+        self.runtime.close().await;
         if let Some(scratch) = self.scratch.take() {
             // What cannot be removed was put there by pods; it is theirs to clean up.
             let _left_behind = std::fs::remove_dir_all(scratch);
@@ -126,18 +106,17 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.heartbeat.abort();
     }
 }
 
-/// How long the containers of a pod may take to end.
-fn grace(cluster: &Cluster, snapshot: &Snapshot, uid: &str) -> Duration {
-    let pods = cluster.registry().get("", "v1", "pods");
-    let pod = pods.and_then(|pods| {
-        snapshot.range(&pods.table, None, None).find(|(_, pod)| &*pod.meta.uid == uid)
+/// How long the containers of the most patient pod may take to end.
+fn longest_grace(cluster: &Cluster) -> Duration {
+    let snapshot = cluster.snapshot();
+    let Some(pods) = cluster.registry().get("", "v1", "pods") else { return Duration::ZERO };
+    let seconds = snapshot.range(&pods.table, None, None).map(|(_, pod)| {
+        let path = ["spec", "terminationGracePeriodSeconds"];
+        lockstep_api::json::integer(&pod.json(), &path).unwrap_or(GRACE_SECONDS)
     });
-    let seconds = pod.and_then(|(_, pod)| {
-        lockstep_api::json::integer(&pod.json(), &["spec", "terminationGracePeriodSeconds"])
-    });
-    Duration::from_secs(u64::try_from(seconds.unwrap_or(GRACE_SECONDS)).unwrap_or_default())
+    Duration::from_secs(u64::try_from(seconds.max().unwrap_or(0)).unwrap_or_default())
 }

@@ -7,6 +7,7 @@
 
 mod backend;
 mod found;
+mod handle;
 mod patch;
 mod steps;
 
@@ -20,11 +21,12 @@ use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
 use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 pub use backend::{Backend, Ended, Launched, Outcome, Told};
+pub use handle::AgentHandle;
 
 use found::Found;
 
@@ -74,6 +76,8 @@ pub struct Agent<B> {
     pods: HashMap<String, Entry>,
     queue: WorkQueue<String>,
     found: Found,
+    /// Whom to tell when everything has ended, once the node is to go.
+    leaving: Option<oneshot::Sender<()>>,
 }
 
 /// A pod and what is known of it.
@@ -92,6 +96,8 @@ pub(super) enum Message {
     Ended(Ended),
     /// A step was carried out.
     Done { uid: String, outcome: Outcome },
+    /// The node is about to go.
+    Leave(oneshot::Sender<()>),
 }
 
 impl<B: Backend> Agent<B> {
@@ -102,8 +108,19 @@ impl<B: Backend> Agent<B> {
         ends: mpsc::UnboundedReceiver<Ended>,
         options: AgentOptions,
     ) -> JoinHandle<()> {
-        tokio::spawn(async move {
-            let (sender, receiver) = mpsc::channel(4096);
+        Self::start(client, backend, ends, options).into_task()
+    }
+
+    /// As [`Agent::spawn`], for a node that can shut down in good order.
+    pub fn start(
+        client: Client,
+        backend: Arc<B>,
+        ends: mpsc::UnboundedReceiver<Ended>,
+        options: AgentOptions,
+    ) -> AgentHandle {
+        let (sender, receiver) = mpsc::channel(4096);
+        let messages = sender.clone();
+        let task = tokio::spawn(async move {
             let config =
                 watcher::Config::default().fields(&options.field_selector).page_size(5_000);
             let watch = forward(Api::all(client.clone()), config, sender.clone(), Message::Pod);
@@ -125,10 +142,12 @@ impl<B: Backend> Agent<B> {
                 pods: HashMap::new(),
                 queue: WorkQueue::new(),
                 found: Found::new(recovered),
+                leaving: None,
             };
             agent.run(receiver, ends).await;
             watch.abort();
-        })
+        });
+        AgentHandle::new(task, messages)
     }
 
     async fn run(
@@ -158,6 +177,13 @@ impl<B: Backend> Agent<B> {
                 self.queue.done(&uid);
                 self.pass(&uid, now);
             }
+            if self.may_leave()
+                && let Some(waiting) = self.leaving.take()
+            {
+                // Nobody hears it who has given up waiting.
+                let _ = waiting.send(());
+                return;
+            }
         }
     }
 
@@ -175,7 +201,20 @@ impl<B: Backend> Agent<B> {
                 None => self.found.ended(ended),
             },
             Message::Done { uid, outcome } => self.done(uid, outcome, now),
+            Message::Leave(waiting) => {
+                self.leaving = Some(waiting);
+                for uid in self.pods.keys() {
+                    self.queue.add(uid.clone(), now);
+                }
+            }
         }
+    }
+
+    /// Whether the node is to go and nothing runs or waits to be written any more.
+    fn may_leave(&self) -> bool {
+        self.leaving.is_some()
+            && self.found.is_closed()
+            && self.pods.values().all(|entry| entry.memory.is_at_rest() && entry.failures == 0)
     }
 
     fn put(&mut self, pod: Pod, now: Timestamp) {
@@ -224,7 +263,10 @@ impl<B: Backend> Agent<B> {
         if self.backend.is_silent(node) {
             return self.queue.add(uid.to_owned(), now.checked_add(SILENCE).unwrap_or(now));
         }
-        let facts = NodeFacts { host_ip: self.backend.host_ip(node) };
+        let facts = NodeFacts {
+            host_ip: self.backend.host_ip(node),
+            is_shutting_down: self.leaving.is_some(),
+        };
         let plan = pod::plan(&pod, &mut entry.memory, &facts, &self.options.pods, now);
         if let Some(waiting) = &plan.waiting {
             debug!(pod = %pod.name_any(), %waiting, steps = plan.steps.len(), "planned");

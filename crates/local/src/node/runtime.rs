@@ -13,6 +13,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ use super::shim::wire::{PROBE_ARGUMENT, Probed, Request, SHIM_ARGUMENT, ShimLaun
 
 /// Names the container a process belongs to, so that strays can be told from other processes.
 pub(crate) const CONTAINER_VARIABLE: &str = "LOCKSTEP_CONTAINER";
+
+/// How often to look whether everything has ended.
+const CLOSE_POLL: Duration = Duration::from_millis(10);
 
 /// How containers are run.
 #[derive(Clone, Debug, Default)]
@@ -72,9 +76,29 @@ struct Shared {
     dirs: NodeDirs,
     containers: Mutex<HashMap<ContainerId, Handle>>,
     events: mpsc::UnboundedSender<RuntimeEvent>,
+    /// How many containers are being started.
+    starting: AtomicUsize,
+    is_closed: AtomicBool,
+}
+
+/// A start in progress.
+struct Starting(Arc<Shared>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.starting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Shared {
+    /// Counts a start; `None` when nothing may start any more.
+    fn begin(self: &Arc<Self>) -> Option<Starting> {
+        // Counted before the question: whoever closes either refuses it or waits for it.
+        self.starting.fetch_add(1, Ordering::SeqCst);
+        let starting = Starting(Arc::clone(self));
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(starting)
+    }
+
     fn handle(&self, id: &ContainerId) -> Option<Handle> {
         self.lock().get(id).cloned()
     }
@@ -107,7 +131,13 @@ impl Runtime {
         } else {
             CgroupBase::find(&instance_name(dirs.data()))
         };
-        let shared = Arc::new(Shared { dirs: dirs.clone(), containers: Mutex::default(), events });
+        let shared = Arc::new(Shared {
+            dirs: dirs.clone(),
+            containers: Mutex::default(),
+            events,
+            starting: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+        });
         let runtime = Self { dirs: dirs.clone(), options, shim, probed, cgroups, shared };
         (Arc::new(runtime), receiver)
     }
@@ -131,12 +161,16 @@ impl Runtime {
         if self.shared.handle(&id).is_some() {
             return Err(StartError::AlreadyRunning { id: id.to_string() });
         }
+        let starting = self.shared.begin().ok_or(StartError::Closed)?;
         let (shim_launch, warnings) = self.prepare(launch)?;
         let shared = Arc::clone(&self.shared);
         let shim = self.shim.clone();
         // In a task of its own: a caller that gives up waiting must not leave a container behind that
         // nobody knows of.
-        let task = tokio::spawn(attend::start(shared, shim, shim_launch));
+        let task = tokio::spawn(async move {
+            let _counted = starting;
+            attend::start(shared, shim, shim_launch).await
+        });
         let mut started =
             task.await.map_err(|error| StartError::Shim { message: error.to_string() })??;
         started.warnings.extend(warnings);
@@ -161,6 +195,23 @@ impl Runtime {
     pub fn kill(&self, id: &ContainerId) {
         if let Some(handle) = self.shared.handle(id) {
             handle.send(Request::Kill);
+        }
+    }
+
+    /// Starts nothing any more, kills what runs and waits for its end, that of containers which were
+    /// just being started too.
+    pub async fn close(&self) {
+        self.shared.is_closed.store(true, Ordering::SeqCst);
+        loop {
+            let is_starting = self.shared.starting.load(Ordering::SeqCst) > 0;
+            let running = self.running();
+            if running.is_empty() && !is_starting {
+                return;
+            }
+            for id in &running {
+                self.kill(id);
+            }
+            tokio::time::sleep(CLOSE_POLL).await;
         }
     }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Role, containers};
+use super::{Role, containers, shutdown};
 
 /// What the conditions follow from.
 pub(super) struct Facts<'a> {
@@ -12,6 +12,8 @@ pub(super) struct Facts<'a> {
     pub statuses: &'a [&'a ContainerStatus],
     /// Whether volumes and address are there.
     pub is_set_up: bool,
+    /// Whether the pod ends because the node shuts down.
+    pub is_shut_down: bool,
     pub now: Timestamp,
 }
 
@@ -27,6 +29,9 @@ pub(super) fn conditions(pod: &Pod, facts: &Facts<'_>) -> Vec<PodCondition> {
     put(&mut all, pod, facts.now, "Ready", ready);
     put(&mut all, pod, facts.now, "ContainersReady", containers_ready);
     put(&mut all, pod, facts.now, "PodScheduled", Claim::plain(true));
+    if let Some(claim) = disrupted(pod, facts) {
+        put(&mut all, pod, facts.now, shutdown::CONDITION, claim);
+    }
     all
 }
 
@@ -68,6 +73,16 @@ fn put(all: &mut Vec<PodCondition>, pod: &Pod, now: Timestamp, name: &str, claim
         Some(place) => all[place] = condition,
         None => all.push(condition),
     }
+}
+
+/// What is said of a disruption, if it is ours to say anything.
+fn disrupted(pod: &Pod, facts: &Facts<'_>) -> Option<Claim> {
+    if facts.is_shut_down {
+        let message = shutdown::MESSAGE.to_owned();
+        return Some(Claim { is_true: true, reason: shutdown::CONDITION_REASON, message });
+    }
+    let is_over = matches!(facts.phase, "Succeeded" | "Failed");
+    (shutdown::is_announced(pod) && !is_over).then(|| Claim::plain(false))
 }
 
 fn initialized(pod: &Pod, facts: &Facts<'_>) -> Claim {

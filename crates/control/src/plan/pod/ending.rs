@@ -17,6 +17,8 @@ pub enum Ending {
     Deleted,
     /// It ran out of `activeDeadlineSeconds`.
     DeadlineExceeded,
+    /// The node shuts down: what may run again does so when the node is back, the rest has failed.
+    NodeShutdown,
     /// The API says that it is over: a terminal phase never changes back.
     Terminal,
     /// The main containers have ended and none is to be restarted, or initialization failed for
@@ -38,7 +40,14 @@ pub(super) fn decide(pass: &Pass<'_>) -> Option<Ending> {
     if is_terminal(pod) {
         return Some(Ending::Terminal);
     }
-    is_finished(pod, memory).then_some(Ending::Finished)
+    if memory.ending == Some(Ending::NodeShutdown) {
+        return Some(Ending::NodeShutdown);
+    }
+    // Whatever ended by itself before the node began to go keeps its own result.
+    if is_finished(pod, memory) {
+        return Some(Ending::Finished);
+    }
+    pass.node.is_shutting_down.then_some(Ending::NodeShutdown)
 }
 
 /// When the pod runs out of `activeDeadlineSeconds`.

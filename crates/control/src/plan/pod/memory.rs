@@ -76,6 +76,8 @@ pub struct ContainerMemory {
     pub readiness: ProbeMemory,
     /// Its liveness probe.
     pub liveness: ProbeMemory,
+    /// Whether its newest instance was asked to end because the node shut down.
+    pub(super) is_interrupted: bool,
     pub(super) delay: Option<Delay>,
     /// The instance whose back-off has been told.
     pub(super) told: Option<u32>,
@@ -243,6 +245,7 @@ impl Memory {
         container.problem = None;
         container.post_start = Hook::Idle;
         container.stop = None;
+        container.is_interrupted = false;
         container.startup = ProbeMemory::default();
         container.readiness = ProbeMemory::default();
         container.liveness = ProbeMemory::default();
@@ -309,6 +312,7 @@ impl Memory {
         if let State::Starting { before } = &mut container.state {
             container.last = before.take().or_else(|| container.last.take());
         }
+        let exit = if container.is_interrupted { super::shutdown::interrupted(exit) } else { exit };
         container.state = State::Exited(exit);
         container.stop = None;
         container.problem = None;
@@ -372,6 +376,11 @@ impl Memory {
         self.is_gone = true;
     }
 
+    /// Whether nothing runs and nothing is being written: the node may go.
+    pub fn is_at_rest(&self) -> bool {
+        self.is_still() && !self.is_writing
+    }
+
     /// Whether no instance runs or is about to.
     pub fn is_still(&self) -> bool {
         self.containers.values().all(|container| !container.is_live()) && self.setup != Setup::Asked
@@ -383,7 +392,9 @@ impl Memory {
         }
         // A deletion tells more than the deadline that may have come before it, but the verdict of
         // the deadline stays: the phase it gave the pod is final.
-        self.ending = self.ending.filter(|kept| *kept == Ending::DeadlineExceeded).or(ending);
+        let is_kept =
+            |kept: &Ending| matches!(kept, Ending::DeadlineExceeded | Ending::NodeShutdown);
+        self.ending = self.ending.filter(is_kept).or(ending);
     }
 
     /// Notes a problem and tells it, once for each wording.

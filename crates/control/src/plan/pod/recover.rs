@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 
-use super::containers;
 use super::memory::{ContainerMemory, Exit, Memory, State};
 use super::probe::{ProbeMemory, Verdict};
+use super::{Ending, containers, shutdown};
 
 /// What the runtime knows of one instance of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,9 +53,17 @@ impl Memory {
                 .iter()
                 .filter(|it| it.container == container.name)
                 .max_by_key(|it| it.attempt);
-            if let Some(found) = recover_one(old, newest) {
+            if let Some(mut found) = recover_one(old, newest) {
+                if shutdown::is_announced(pod)
+                    && exit_of(old.and_then(|it| it.state.as_ref())).is_none()
+                {
+                    shutdown::interrupt(&mut found);
+                }
                 memory.containers.insert(container.name.clone(), found);
             }
+        }
+        if shutdown::is_announced(pod) && !shutdown::comes_back(pod, &memory) {
+            memory.ending = Some(Ending::NodeShutdown);
         }
         memory
     }

@@ -302,7 +302,7 @@ mod tests {
         assert!(!world.plan().steps.contains(&Step::SetUp), "one attempt at a time");
         let now = world.now;
         world.memory.set_up_failed(message.clone(), &options, now);
-        world.rest();
+        world.run();
         assert_eq!(world.events.len(), 1, "the same trouble is told once");
         world.pass(2);
         world.run();

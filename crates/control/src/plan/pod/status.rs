@@ -11,7 +11,9 @@ use super::ending::{DEADLINE_MESSAGE, is_terminal};
 use super::memory::{ContainerMemory, Exit, Setup, State, after};
 use super::restart::{Retry, restarts, retry, shown};
 use super::start::{Progress, progress};
-use super::{Ending, Pass, Role, Step, Waiting, conditions, containers, full_name, phase};
+use super::{
+    Ending, Pass, Role, Step, Waiting, conditions, containers, full_name, phase, shutdown,
+};
 
 const UNKNOWN_REASON: &str = "ContainerStatusUnknown";
 const UNKNOWN_MESSAGE: &str = "The container could not be located when the pod was terminated";
@@ -21,7 +23,11 @@ pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
     if pass.memory.is_writing {
         return pass.wait(Waiting::StatusWrite);
     }
-    if is_about_to_change(pass) {
+    if ending == Some(Ending::NodeShutdown) {
+        if !shutdown::is_to_be_told(pass) {
+            return pass.wait(Waiting::Finished);
+        }
+    } else if is_about_to_change(pass) {
         return;
     }
     let is_over = ending.is_some() && pass.memory.is_still();
@@ -94,6 +100,7 @@ fn desired(pass: &Pass<'_>, ending: Option<Ending>, is_over: bool) -> PodStatus 
         phase: &phase,
         statuses: &all,
         is_set_up: pass.memory.setup == Setup::Ready && !is_over,
+        is_shut_down: pass.memory.ending == Some(Ending::NodeShutdown),
         now: whole(pass.now),
     };
     let conditions = Some(conditions::conditions(pod, &facts));
@@ -137,8 +144,14 @@ fn final_phase(
         // The end is reported only once nothing runs any more: controllers replace the pod then.
         return (if is_end(computed) { old_phase } else { computed }.to_owned(), None);
     }
-    if pass.memory.ending == Some(Ending::DeadlineExceeded) {
-        return ("Failed".to_owned(), Some(("DeadlineExceeded", DEADLINE_MESSAGE)));
+    match pass.memory.ending {
+        Some(Ending::DeadlineExceeded) => {
+            return ("Failed".to_owned(), Some(("DeadlineExceeded", DEADLINE_MESSAGE)));
+        }
+        Some(Ending::NodeShutdown) => {
+            return ("Failed".to_owned(), Some((shutdown::REASON, shutdown::MESSAGE)));
+        }
+        _ => {}
     }
     (if is_end(computed) { computed } else { "Failed" }.to_owned(), None)
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Container;
 
 use super::memory::{Hook, Stop, StopWhy, after};
 use super::restart::seconds;
-use super::{Ending, HookKind, Pass, Role, Step, Verdict, Waiting, containers};
+use super::{Ending, HookKind, Pass, Role, Step, Verdict, Waiting, containers, shutdown};
 
 /// How long a killed container may take to be reported as ended before it is killed again.
 const KILL_AGAIN: Duration = Duration::from_secs(5);
@@ -19,6 +19,10 @@ const SIGTERM: i32 = 15;
 /// Plans the stops of all containers that have to end.
 pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
     let pod = pass.pod;
+    if ending == Some(Ending::NodeShutdown) && !shutdown::is_announced(pod) {
+        // What ends after this is our doing, and must be known as such even if we die half way.
+        return pass.wait(Waiting::Stopping);
+    }
     for (role, container) in containers(pod) {
         let Some(known) = pass.memory.containers.get(&container.name) else { continue };
         if known.running_since().is_none() {
@@ -37,6 +41,9 @@ pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
         if known.stop.is_none() {
             let Some(why) = why else { continue };
             begin(pass, role, container, why);
+        }
+        if ending == Some(Ending::NodeShutdown) {
+            pass.memory.container(&container.name).is_interrupted = true;
         }
         drive(pass, role, container);
         pass.wait(Waiting::Stopping);

@@ -86,6 +86,7 @@ pub(super) struct World {
     pub probe: ProbeOutcome,
     /// Whether containers end when asked to.
     pub is_obedient: bool,
+    pub is_shutting_down: bool,
     pub is_deleted: bool,
     pub is_forgotten: bool,
 }
@@ -104,6 +105,7 @@ impl World {
             start_failure: None,
             probe: ProbeOutcome::Success,
             is_obedient: true,
+            is_shutting_down: false,
             is_deleted: false,
             is_forgotten: false,
         }
@@ -133,7 +135,8 @@ impl World {
     }
 
     pub(super) fn plan(&mut self) -> Plan {
-        let node = NodeFacts { host_ip: "10.0.0.1".to_owned() };
+        let node =
+            NodeFacts { host_ip: "10.0.0.1".to_owned(), is_shutting_down: self.is_shutting_down };
         plan(&self.pod, &mut self.memory, &node, &self.options, self.now)
     }
 

@@ -30,6 +30,11 @@ impl Found {
         known.push(Known { container, attempt, state: KnownState::Exited(exit) });
     }
 
+    /// Whether all pods are known.
+    pub(super) fn is_closed(&self) -> bool {
+        self.pods.is_none()
+    }
+
     /// What is known of the containers of a pod.
     pub(super) fn take(&mut self, uid: &str) -> Vec<Known> {
         self.pods.as_mut().and_then(|pods| pods.remove(uid)).unwrap_or_default()

@@ -256,7 +256,8 @@ fn refused(error: StartError) -> StartFailure {
     let message = error.to_string();
     match error {
         StartError::NoCommand => StartFailure::Config(message),
-        StartError::Mount { .. }
+        StartError::Closed
+        | StartError::Mount { .. }
         | StartError::Prepare { .. }
         | StartError::AlreadyRunning { .. } => StartFailure::Create(message),
         StartError::Exec(_) | StartError::Shim { .. } => {

@@ -18,6 +18,9 @@ pub enum StartError {
         /// Which one.
         id: String,
     },
+    /// The node is shutting down.
+    #[error("the node is shutting down")]
+    Closed,
     /// The program could not be executed, in the words of a container runtime.
     #[error("failed to create process: {0}")]
     Exec(ExecFailure),
@@ -51,7 +54,7 @@ impl StartError {
     pub fn reason(&self) -> &'static str {
         match self {
             Self::NoCommand => "CreateContainerConfigError",
-            Self::Mount { .. } | Self::Prepare { .. } => "CreateContainerError",
+            Self::Mount { .. } | Self::Prepare { .. } | Self::Closed => "CreateContainerError",
             Self::AlreadyRunning { .. } | Self::Exec(_) | Self::Shim { .. } => "StartError",
         }
     }
