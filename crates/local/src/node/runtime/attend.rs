@@ -57,7 +57,8 @@ pub(super) async fn start(
         Ok(Reply::Started(started)) => started,
         other => {
             let _ = child.kill();
-            reap(child).await;
+            // A shim that hangs in a system call dies when that returns, which may be never.
+            tokio::spawn(reap(child));
             return Err(match other {
                 Ok(Reply::NotExecuted(failure)) => StartError::Exec(failure),
                 Ok(Reply::NotMounted { volume, message }) => StartError::Mount { volume, message },
