@@ -152,7 +152,9 @@ impl Inner {
         let mut container = container.clone();
         if container.command.as_ref().is_none_or(Vec::is_empty) {
             let image = container.image.as_deref().unwrap_or_default();
-            container.command = self.options.image_commands.get(image).cloned();
+            let commands = &self.options.image_commands;
+            let known = commands.get(image).or_else(|| commands.get(without_version(image)));
+            container.command = known.cloned();
         }
         container
     }
@@ -262,6 +264,34 @@ fn refused(error: StartError) -> StartFailure {
         | StartError::AlreadyRunning { .. } => StartFailure::Create(message),
         StartError::Exec(_) | StartError::Shim { .. } => {
             StartFailure::Run { code: error.exit_code(), message }
+        }
+    }
+}
+
+/// The name of an image without its tag and digest. A colon before the last slash is a port.
+fn without_version(image: &str) -> &str {
+    let image = image.split_once('@').map_or(image, |(name, _)| name);
+    match image.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => image,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_version;
+
+    #[test]
+    fn an_image_is_known_by_its_name_whatever_its_version() {
+        let cases = [
+            ("nginx", "nginx"),
+            ("nginx:1.27", "nginx"),
+            ("host:5000/me/app", "host:5000/me/app"),
+            ("host:5000/me/app:v2@sha256:0f", "host:5000/me/app"),
+            ("me/app@sha256:0f", "me/app"),
+        ];
+        for (image, want) in cases {
+            assert_eq!(without_version(image), want, "{image}");
         }
     }
 }
