@@ -136,11 +136,7 @@ impl Cluster {
             None => (Store::new(limits), uuid::Uuid::new_v4().to_string()),
         };
         let published = store.published().clone();
-        let silence = |table: &Arc<str>| {
-            let through = published.revision();
-            let since = published.table_revision(table);
-            Arc::new(Batch { table: Arc::clone(table), since, through, events: Vec::new() })
-        };
+        let silence = |table: &Arc<str>| Arc::new(Batch::silence(table, &published));
         let tables = catalog
             .tables()
             .map(|(table, _)| (Arc::clone(table), signal::Sender::new(silence(table))))

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{Revision, object::Object};
 
@@ -116,7 +116,8 @@ impl Log {
     /// Forgets what the limits do not allow for.
     pub fn trim(&mut self, now: Timestamp) {
         while let Some(oldest) = self.order.front() {
-            let age = now.duration_since(oldest.at);
+            // A clock that was put back makes nothing old.
+            let age = now.duration_since(oldest.at).max(SignedDuration::ZERO);
             let is_full =
                 self.order.len() > self.limits.events_max || self.bytes > self.limits.bytes_max;
             if !is_full && age.unsigned_abs() <= self.limits.age_max {

@@ -31,6 +31,13 @@ pub fn list(
     limit: Option<usize>,
 ) -> Page {
     let table = &*filter.resource.table;
+    let revision = snapshot.revision();
+    if let Some(key) = filter.only_key() {
+        let found = snapshot.get(table, &key).filter(|object| filter.selects(object));
+        let is_ahead = start.is_none_or(|start| start <= key.as_str());
+        let items = found.filter(|_| is_ahead).cloned().into_iter().collect();
+        return Page { items, revision, next: None, remaining: None };
+    }
     let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let mut found = snapshot
         .range(table, filter.namespace.as_deref(), start)
@@ -41,7 +48,6 @@ pub fn list(
         items.push(Arc::clone(object));
         last = Some(key);
     }
-    let revision = snapshot.revision();
     let more = found.next().is_some();
     let next = last
         .filter(|_| more)

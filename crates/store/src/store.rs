@@ -41,6 +41,14 @@ pub struct Batch {
     pub events: Vec<Arc<Event>>,
 }
 
+impl Batch {
+    /// Nothing: how it is with a table of which no history is at hand.
+    pub fn silence(table: &Arc<str>, published: &Snapshot) -> Self {
+        let (since, through) = (published.table_revision(table), published.revision());
+        Self { table: Arc::clone(table), since, through, events: Vec::new() }
+    }
+}
+
 #[derive(Debug)]
 struct Pending {
     table: Arc<str>,

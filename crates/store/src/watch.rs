@@ -7,7 +7,7 @@ use lockstep_api::Resource;
 use crate::{
     Revision,
     log::Event,
-    object::{Object, Selectors},
+    object::{self, Object, Selectors},
 };
 
 /// What a watcher is told about an object.
@@ -56,6 +56,17 @@ impl Filter {
     /// Everything of a kind, in one namespace or in all.
     pub fn new(resource: &Arc<Resource>, namespace: Option<&str>, selectors: Selectors) -> Self {
         Self { resource: Arc::clone(resource), namespace: namespace.map(Into::into), selectors }
+    }
+
+    /// The key of the only object that can be selected, if there is just one.
+    pub(crate) fn only_key(&self) -> Option<String> {
+        let fields = &self.selectors.fields;
+        let name = fields.exact("metadata.name")?;
+        if !self.resource.is_namespaced() {
+            return Some(name.to_owned());
+        }
+        let namespace = self.namespace.as_deref().or_else(|| fields.exact("metadata.namespace"))?;
+        Some(object::key(namespace, name))
     }
 
     /// Whether an object is selected.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use lockstep_api::Status;
-use lockstep_store::{Change, Object, Record, Revision, Snapshot, StageError, Store};
+use lockstep_store::{Batch, Change, Object, Record, Revision, Snapshot, StageError, Store};
 use tokio::sync::oneshot;
 
 use super::{Cluster, Progress, Shared, now};
@@ -164,6 +164,22 @@ impl Shared {
             }
         }
         self.progress.send_modify(|progress| progress.revision = revision);
+    }
+
+    /// Lets go of the last batch of each table whose events history has forgotten: a watcher that has
+    /// not seen it is too late.
+    pub(super) fn forget_batches(&self, core: &Core) {
+        let (log, published) = (core.store.log(), core.store.published());
+        for (table, sender) in &self.tables {
+            sender.send_if_modified(|batch| {
+                let first = batch.events.first().map(|event| event.revision);
+                if first.is_some_and(|first| log.check(table, first - 1).is_err()) {
+                    *batch = Arc::new(Batch::silence(table, published));
+                }
+                // Nothing happened.
+                false
+            });
+        }
     }
 
     /// Gives up everything staged. The answer is those who wait for it.

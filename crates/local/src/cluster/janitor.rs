@@ -11,7 +11,7 @@ use lockstep_store::{
     Change, Expect, Op, Revision, Write,
     collect::{
         self, Candidate, View,
-        expiry::{Deadlines, EVENT_LIFETIME, EXPIRING_TABLE},
+        expiry::{self, Deadlines, EVENT_LIFETIME, EXPIRING_TABLE},
     },
 };
 use tokio::{runtime::Handle, sync::watch as signal, time};
@@ -117,7 +117,7 @@ impl Janitor {
         self.candidates.extend(collect::all_candidates(snapshot));
         self.deadlines = Deadlines::default();
         for (key, object) in snapshot.range(EXPIRING_TABLE, None, None) {
-            self.deadlines.touch(key, object.meta.created.unwrap_or_else(now));
+            self.deadlines.touch(key, expiry::last_written(object, now()));
         }
     }
 
@@ -159,6 +159,7 @@ impl Janitor {
         let is_remembering = {
             let mut core = shared.lock();
             core.store.trim(now());
+            shared.forget_batches(&core);
             !core.store.log().is_empty()
         };
         let is_remembering = shared.retained().trim() || is_remembering;

@@ -32,8 +32,8 @@ pub struct ListOptions {
 }
 
 /// How long and how many states are kept for lists in pages.
-const RETAINED_FOR: Duration = Duration::from_secs(300);
-const RETAINED_MAX: usize = 32;
+const RETAINED_FOR: Duration = Duration::from_secs(60);
+const RETAINED_MAX: usize = 8;
 
 /// The states that lists in pages go on from, so that a page costs no more than its objects. What is
 /// not kept here is worked out from history.
@@ -52,6 +52,10 @@ impl Retained {
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.and_then(|key| self.states.remove(&key));
         }
+    }
+
+    fn remove(&mut self, table: &Arc<str>, revision: Revision) {
+        self.states.remove(&(Arc::clone(table), revision));
     }
 
     fn get(&self, table: &str, revision: Revision) -> Option<Arc<Snapshot>> {
@@ -108,14 +112,18 @@ impl Cluster {
             Some(revision) => self.wait_for(revision, PATIENCE).await?,
         };
         let page = page::list(&snapshot, filter, None, limit);
-        self.retain(&page, &filter.resource.table, snapshot);
+        if page.next.is_some() {
+            self.retain(&page, &filter.resource.table, snapshot);
+        }
         Ok(page)
     }
 
-    /// Keeps the state a page was taken from, if there are more pages to come.
+    /// Keeps the state a page was taken from, if there are more pages to come, and no longer.
     fn retain(&self, page: &Page, table: &Arc<str>, snapshot: Arc<Snapshot>) {
-        if page.next.is_some() {
-            self.0.core.retained().put(snapshot, table);
+        let mut retained = self.0.core.retained();
+        match page.next {
+            Some(_) => retained.put(snapshot, table),
+            None => retained.remove(table, page.revision),
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lockstep_api::{Resource, strategy::Json};
+use lockstep_api::{Resource, selector::FieldSelector, strategy::Json};
 use lockstep_store::{
     Change, Expect, Limits, Op, Record, Selectors, Write,
     rest::DeleteOptions,
@@ -331,4 +331,62 @@ async fn a_dry_run_shows_nothing_that_may_be_given_up() {
     sender.send(()).unwrap();
     deletion.await.unwrap().unwrap_err();
     assert_eq!(rehearsal.await.unwrap().unwrap_err().reason, "AlreadyExists");
+}
+
+#[tokio::test]
+async fn lists_by_name_and_in_pages_keep_nothing_behind() {
+    let cluster = cluster();
+    with_namespace(&cluster).await;
+    let maps = resource(&cluster, "configmaps");
+    let options = WriteOptions::default();
+    for name in ["a", "b", "c"] {
+        let map = object(json!({"metadata": {"name": name}}));
+        cluster.create(&maps, "default", map, &options).await.unwrap();
+    }
+    let named = |selector: &str, namespace| {
+        let fields = FieldSelector::parse(selector, &*maps.strategy).unwrap();
+        Filter::new(&maps, namespace, Selectors { fields, ..Selectors::default() })
+    };
+    let cases = [
+        ("metadata.name=b", Some("default"), 1),
+        ("metadata.name=b", None, 1),
+        ("metadata.name=b,metadata.namespace=default", None, 1),
+        ("metadata.name=b,metadata.namespace=other", Some("default"), 0),
+        ("metadata.name=b,metadata.name!=b", Some("default"), 0),
+        ("metadata.name=x", Some("default"), 0),
+    ];
+    for (selector, namespace, found) in cases {
+        let page =
+            cluster.list(&named(selector, namespace), &ListOptions::default()).await.unwrap();
+        assert_eq!((page.items.len(), page.next), (found, None), "{selector}");
+    }
+    let filter = Filter::new(&maps, None, Selectors::default());
+    let mut options = ListOptions { limit: 2, ..ListOptions::default() };
+    let first = cluster.list(&filter, &options).await.unwrap();
+    options.continue_token = first.next.map(|token| token.encode());
+    assert!(cluster.0.core.retained().trim(), "the next page is to come");
+    let last = cluster.list(&filter, &options).await.unwrap();
+    assert_eq!((last.items.len(), last.next), (1, None));
+    assert!(!cluster.0.core.retained().trim(), "nobody will ask again");
+}
+
+#[tokio::test]
+async fn an_idle_table_lets_go_of_its_last_batch() {
+    let registry = lockstep_api::builtin::registry();
+    let limits = Limits { age_max: Duration::ZERO, ..Limits::default() };
+    let cluster = Cluster::open(Options { registry, data_dir: None, limits }).unwrap();
+    let namespaces = resource(&cluster, "namespaces");
+    let filter = Filter::new(&namespaces, None, Selectors::default());
+    let mut late = cluster.watch(filter.clone(), WatchStart::Now).await.unwrap();
+    with_namespace(&cluster).await;
+    let shared = &cluster.0.core;
+    {
+        let mut core = shared.lock();
+        core.store.trim(super::now() + jiff::SignedDuration::from_secs(1));
+        shared.forget_batches(&core);
+    }
+    assert!(shared.tables["namespaces"].borrow().events.is_empty());
+    assert_eq!(late.next().await.unwrap_err().code, 410);
+    let mut early = cluster.watch(filter, WatchStart::Now).await.unwrap();
+    assert_eq!(early.next().await.unwrap().len(), 1);
 }

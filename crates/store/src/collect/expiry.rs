@@ -6,6 +6,9 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use lockstep_api::json;
+
+use crate::object::Object;
 
 /// How long an event is kept after it was last written.
 pub const EVENT_LIFETIME: SignedDuration = SignedDuration::from_hours(1);
@@ -53,13 +56,54 @@ impl Deadlines {
     }
 }
 
+/// When an event was last written, as far as it tells itself: a series goes on long after its first
+/// event was made.
+pub fn last_written(event: &Object, now: Timestamp) -> Timestamp {
+    let body = event.json();
+    let told: [&[&str]; 3] = [&["lastTimestamp"], &["series", "lastObservedTime"], &["eventTime"]];
+    let told = told.iter().filter_map(|path| json::text(&body, path).parse().ok());
+    let last = told.chain(event.meta.created).max().unwrap_or(now);
+    // Whoever wrote it may have had another clock.
+    last.min(now)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use jiff::{SignedDuration, Timestamp};
 
-    use super::{Deadlines, EVENT_LIFETIME};
+    use super::{Deadlines, EVENT_LIFETIME, last_written};
+    use crate::testing::World;
+
+    #[test]
+    fn a_series_lives_as_long_as_it_goes_on() {
+        let mut world = World::new();
+        let mut written = |times: serde_json::Value| {
+            let mut event = times.as_object().unwrap().clone();
+            let meta = serde_json::json!({"generateName": "e", "namespace": "n"});
+            event.insert("metadata".to_owned(), meta);
+            event.insert("reason".to_owned(), "R".into());
+            event.insert("involvedObject".to_owned(), serde_json::json!({"namespace": "n"}));
+            let event = world.create("events", "n", event.into()).unwrap();
+            last_written(&event, world.now + SignedDuration::from_hours(2)).to_string()
+        };
+        let cases = [
+            (serde_json::json!({}), "2026-01-02T03:04:05Z"),
+            (serde_json::json!({"lastTimestamp": "2026-01-02T04:00:00Z"}), "2026-01-02T04:00:00Z"),
+            (
+                serde_json::json!({
+                    "firstTimestamp": "2026-01-02T04:30:00Z",
+                    "series": {"count": 2, "lastObservedTime": "2026-01-02T04:20:00.000000Z"},
+                }),
+                "2026-01-02T04:20:00Z",
+            ),
+            (serde_json::json!({"lastTimestamp": "2099-01-01T00:00:00Z"}), "2026-01-02T05:04:05Z"),
+        ];
+        for (times, last) in cases {
+            assert_eq!(written(times.clone()), last, "{times}");
+        }
+    }
 
     #[test]
     fn writing_again_puts_off_the_end() {

@@ -257,7 +257,8 @@ fn history_is_bounded_by_count_bytes_and_age() {
     rig.store.publish(1, at(0));
     rig.write(0, 1, 3, Some(2));
     rig.store.publish(2, at(8));
-    assert!(rig.store.log().check(TABLES[0], 0).is_ok());
+    rig.store.trim(at(-1_000));
+    assert!(rig.store.log().check(TABLES[0], 0).is_ok(), "the clock was put back");
     rig.store.trim(at(11));
     let expired = rig.store.log().check(TABLES[0], 0).unwrap_err();
     assert_eq!(expired.to_string(), "too old resource version: 0 (1)");
