@@ -1,5 +1,7 @@
 //! How lists merge: by key where the schema gives one, as sets of values otherwise.
 
+use std::collections::BTreeMap;
+
 use lockstep_api::{Status, schema::SchemaNode};
 use serde_json::Value;
 
@@ -22,11 +24,6 @@ impl Identity {
         }
     }
 
-    fn position(&self, items: &[Value], item: &Value) -> Option<usize> {
-        let wanted = self.of(item)?;
-        items.iter().position(|item| self.of(item) == Some(wanted))
-    }
-
     /// Refuses elements that lack the key.
     fn check(&self, items: &[Value]) -> Result<(), Status> {
         let Self::Key(key) = self else {
@@ -38,6 +35,33 @@ impl Identity {
                 "map: {item} does not contain declared merge key: {key}"
             ))),
         }
+    }
+}
+
+/// Where in a list each element is first found.
+struct Index {
+    identity: Identity,
+    /// By the text of what tells it apart.
+    places: BTreeMap<String, usize>,
+}
+
+impl Index {
+    fn new(items: &[Value], identity: Identity) -> Self {
+        let mut index = Self { identity, places: BTreeMap::new() };
+        for (at, item) in items.iter().enumerate() {
+            index.note(item, at);
+        }
+        index
+    }
+
+    fn note(&mut self, item: &Value, at: usize) {
+        if let Some(identity) = self.identity.of(item) {
+            self.places.entry(identity.to_string()).or_insert(at);
+        }
+    }
+
+    fn place(&self, item: &Value) -> Option<usize> {
+        self.places.get(&self.identity.of(item)?.to_string()).copied()
     }
 }
 
@@ -115,6 +139,7 @@ fn run_directives(
     identity: Identity,
 ) -> Result<(Vec<Value>, Vec<Value>), Status> {
     let mut plain = Vec::with_capacity(patch.len());
+    let mut deleted = Vec::new();
     let mut is_replacement = false;
     for item in patch {
         let Some(directive) = item.get(DIRECTIVE) else {
@@ -125,7 +150,7 @@ fn run_directives(
             Some("replace") => is_replacement = true,
             Some("delete") => {
                 identity.check(std::slice::from_ref(&item))?;
-                original.retain(|other| identity.of(other) != identity.of(&item));
+                deleted.push(item);
             }
             Some("merge") => {
                 return Err(Status::bad_request(
@@ -135,6 +160,8 @@ fn run_directives(
             _ => return Err(bad_directive(directive)),
         }
     }
+    let deleted = Index::new(&deleted, identity);
+    original.retain(|item| deleted.place(item).is_none());
     Ok(if is_replacement { (plain, Vec::new()) } else { (original, plain) })
 }
 
@@ -146,9 +173,13 @@ fn union(
     node: Option<SchemaNode>,
 ) -> Result<Vec<Value>, Status> {
     let items = node.and_then(|node| node.items());
+    let mut index = Index::new(&merged, identity);
     for item in patch {
-        match (identity.position(&merged, item), item) {
-            (None, item) => merged.push(item.clone()),
+        match (index.place(item), item) {
+            (None, item) => {
+                index.note(item, merged.len());
+                merged.push(item.clone());
+            }
             (Some(at), Value::Object(patch)) => {
                 if let Value::Object(original) = &mut merged[at] {
                     merge_map(original, patch.clone(), items)?;
@@ -168,23 +199,24 @@ fn arranged(
     before: &[Value],
     identity: Identity,
 ) -> Vec<Value> {
-    let place = |list: &[Value], item: &Value| identity.position(list, item);
-    let (mut named, mut others): (Vec<_>, Vec<_>) =
-        merged.into_iter().partition(|item| place(order, item).is_some());
-    named.sort_by_key(|item| place(order, item));
-    others.sort_by_key(|item| place(before, item).unwrap_or(usize::MAX));
+    let order = Index::new(order, identity);
+    let before = Index::new(before, identity);
+    let (mut named, others): (Vec<_>, Vec<_>) =
+        merged.into_iter().partition(|item| order.place(item).is_some());
+    named.sort_by_cached_key(|item| order.place(item));
+    let was_at = |item: Value| (before.place(&item), item);
+    let mut others: Vec<_> = others.into_iter().map(was_at).collect();
+    others.sort_by_key(|(at, _)| at.unwrap_or(usize::MAX));
     let mut arranged = Vec::with_capacity(named.len() + others.len());
     let mut others = others.into_iter().peekable();
-    for item in named {
-        let at = place(before, &item);
-        while let Some(other) = others.next_if(
-            |other| matches!((place(before, other), at), (Some(other), Some(at)) if other < at),
-        ) {
+    for (at, item) in named.into_iter().map(was_at) {
+        let is_earlier = |other: Option<usize>| matches!((other, at), (Some(a), Some(b)) if a < b);
+        while let Some((_, other)) = others.next_if(|(other, _)| is_earlier(*other)) {
             arranged.push(other);
         }
         arranged.push(item);
     }
-    arranged.extend(others);
+    arranged.extend(others.map(|(_, other)| other));
     arranged
 }
 
