@@ -14,7 +14,7 @@ use super::{Scene, metadata::hash};
 use crate::change::Check;
 
 /// Addresses at the start of the range that are only given to those who ask for them.
-const STATIC_ADDRESSES: usize = 256;
+const STATIC_ADDRESSES: u32 = 256;
 
 /// Gives a new pod the priority of the class it names, or of the default class.
 pub(super) fn set_priority(scene: &Scene<'_>, object: &mut Json, name: &str) -> Result<(), Status> {
@@ -94,10 +94,38 @@ fn taken(scene: &Scene<'_>) -> BTreeSet<Ipv4Addr> {
 /// A free address. The search begins somewhere else each time, so that an address is not given away
 /// again right after it was freed.
 fn free(taken: &BTreeSet<Ipv4Addr>, seed: &str) -> Option<Ipv4Addr> {
-    let all: Vec<Ipv4Addr> = service::service_addresses().collect();
-    let dynamic = all.get(STATIC_ADDRESSES..).unwrap_or_default();
-    let start = usize::try_from(hash(seed)).unwrap_or_default() % dynamic.len().max(1);
-    let (before, after) = dynamic.split_at(start);
-    let mut candidates = after.iter().chain(before).chain(&all[..STATIC_ADDRESSES]);
-    candidates.find(|address| !taken.contains(address)).copied()
+    let (first, length) = service::SERVICE_RANGE;
+    // Without the first and the last one, which stand for the network and for everybody.
+    let last = (1_u32 << (32 - length)) - 2;
+    let dynamic = last - STATIC_ADDRESSES;
+    let start = u32::try_from(hash(seed) % u64::from(dynamic)).unwrap_or_default();
+    let begin = STATIC_ADDRESSES + 1;
+    let offsets = (begin + start..=last).chain(begin..begin + start).chain(1..begin);
+    offsets
+        .map(|offset| Ipv4Addr::from_bits(first.to_bits() + offset))
+        .find(|address| !taken.contains(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lockstep_api::kinds::service::service_addresses;
+
+    use super::free;
+
+    #[test]
+    fn every_address_is_given_out_once() {
+        let all: BTreeSet<_> = service_addresses().collect();
+        let mut taken = all.clone();
+        for spare in [1, 255, 256, 257, 40_000, all.len() - 1] {
+            let address = *all.iter().nth(spare).unwrap();
+            taken.remove(&address);
+            for seed in ["a", "b", "c"] {
+                assert_eq!(free(&taken, seed), Some(address));
+            }
+            taken.insert(address);
+        }
+        assert_eq!(free(&taken, "a"), None);
+    }
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use lockstep_api::{
-    FieldError, Path, Resource, Status, json,
+    Resource, Status,
     meta::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN},
-    status::{Cause, Details},
     strategy::{Json, Propagation},
 };
 use serde_json::Value;
@@ -24,8 +23,6 @@ pub struct DeleteOptions {
     pub grace_period_seconds: Option<i64>,
     /// What happens to the dependents.
     pub propagation: Option<Propagation>,
-    /// The old way to ask for `Orphan`.
-    pub orphan_dependents: Option<bool>,
     /// The uid the object must have.
     pub uid: Option<String>,
     /// The resourceVersion the object must have.
@@ -47,7 +44,6 @@ enum Stage {
 pub fn delete(scene: &Scene<'_>, name: &str, options: &DeleteOptions) -> Result<Plan, Status> {
     namespace::admit_delete(scene, name)?;
     let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
-    check_options(options)?;
     check_preconditions(scene.resource, old, options)?;
     if let Some(plan) = namespace::begin_deletion(scene, old) {
         return Ok(plan);
@@ -154,13 +150,11 @@ fn stage(scene: &Scene<'_>, object: &mut Json, old: &Object, options: &DeleteOpt
 /// work to do first. The request decides, else the object's finalizers, else the kind.
 fn finalizers_for(scene: &Scene<'_>, old: &Object, options: &DeleteOptions) -> Vec<String> {
     let has = |name: &str| old.meta.finalizers.iter().any(|finalizer| &**finalizer == name);
-    let propagation = match (options.orphan_dependents, options.propagation) {
-        (Some(true), _) => Propagation::Orphan,
-        (Some(false), _) => Propagation::Background,
-        (None, Some(asked)) => asked,
-        (None, None) if has(FINALIZER_ORPHAN) => Propagation::Orphan,
-        (None, None) if has(FINALIZER_FOREGROUND) => Propagation::Foreground,
-        (None, None) => scene.strategy().default_propagation(),
+    let propagation = match options.propagation {
+        Some(asked) => asked,
+        None if has(FINALIZER_ORPHAN) => Propagation::Orphan,
+        None if has(FINALIZER_FOREGROUND) => Propagation::Foreground,
+        None => scene.strategy().default_propagation(),
     };
     let wanted = match propagation {
         Propagation::Background => None,
@@ -178,40 +172,6 @@ fn finalizers_for(scene: &Scene<'_>, old: &Object, options: &DeleteOptions) -> V
         names.push(wanted.to_owned());
     }
     names
-}
-
-fn check_options(options: &DeleteOptions) -> Result<(), Status> {
-    if options.orphan_dependents.is_none() || options.propagation.is_none() {
-        return Ok(());
-    }
-    let path = Path::new("propagationPolicy");
-    let shown = match options.propagation {
-        Some(Propagation::Orphan) => "Orphan",
-        Some(Propagation::Foreground) => "Foreground",
-        _ => "Background",
-    };
-    let why = "orphanDependents and deletionPropagation cannot be both set";
-    let error = FieldError::invalid(&path, shown, why);
-    Err(invalid(&error))
-}
-
-/// 422 about the options themselves, which are no resource.
-fn invalid(error: &FieldError) -> Status {
-    let cause = Cause {
-        reason: error.kind.reason().to_owned(),
-        message: error.body.clone(),
-        field: error.path.to_string(),
-    };
-    let message = format!("DeleteOptions.meta.k8s.io \"\" is invalid: {error}");
-    let mut status = Status::bad_request(message);
-    status.code = 422;
-    status.reason = "Invalid".to_owned();
-    status.with_details(Details {
-        group: "meta.k8s.io".to_owned(),
-        kind: "DeleteOptions".to_owned(),
-        causes: vec![cause],
-        ..Details::default()
-    })
 }
 
 pub(super) fn check_preconditions(
@@ -245,30 +205,4 @@ pub(super) fn check_preconditions(
         )));
     }
     Ok(())
-}
-
-impl DeleteOptions {
-    /// The options in a request body; what is absent or of another type is not asked for.
-    pub fn of(body: &Json) -> Result<Self, Status> {
-        let text = |path: &[&str]| json::at(body, path).and_then(Value::as_str).map(str::to_owned);
-        let propagation = match text(&["propagationPolicy"]).as_deref() {
-            None | Some("") => None,
-            Some("Orphan") => Some(Propagation::Orphan),
-            Some("Background") => Some(Propagation::Background),
-            Some("Foreground") => Some(Propagation::Foreground),
-            Some(other) => {
-                let supported = &["Foreground", "Background", "Orphan", "nil"];
-                let error =
-                    FieldError::not_supported(&Path::new("propagationPolicy"), other, supported);
-                return Err(invalid(&error));
-            }
-        };
-        Ok(Self {
-            grace_period_seconds: json::integer(body, &["gracePeriodSeconds"]),
-            propagation,
-            orphan_dependents: json::at(body, &["orphanDependents"]).and_then(Value::as_bool),
-            uid: text(&["preconditions", "uid"]),
-            resource_version: text(&["preconditions", "resourceVersion"]),
-        })
-    }
 }

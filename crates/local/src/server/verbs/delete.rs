@@ -55,7 +55,6 @@ pub(crate) fn asked(request: &DeleteRequest) -> DeleteOptions {
     DeleteOptions {
         grace_period_seconds: request.grace_period_seconds,
         propagation: request.propagation(),
-        orphan_dependents: None,
         uid: request.uid().map(str::to_owned),
         resource_version: request.resource_version().map(str::to_owned),
     }
