@@ -29,7 +29,13 @@ pub(super) fn status_patch(pod: &Pod, wanted: &PodStatus) -> serde_json::Result<
             changes.insert(field.clone(), Value::Null);
         }
     }
-    Ok(json!({"metadata": {"uid": pod.metadata.uid}, "status": changes}))
+    let mut meta = json!({"uid": pod.metadata.uid});
+    if changes.contains_key("phase") {
+        // A phase follows from the phase before: nobody may have changed it meanwhile, least of all
+        // to a final one.
+        meta["resourceVersion"] = json!(pod.metadata.resource_version);
+    }
+    Ok(json!({"metadata": meta, "status": changes}))
 }
 
 /// The conditions that are new or changed; what they no longer say is said to be gone.
@@ -56,7 +62,7 @@ mod tests {
     #[test]
     fn a_patch_holds_what_changed_and_nothing_else() {
         let pod: Pod = serde_json::from_value(json!({
-            "metadata": {"uid": "u"},
+            "metadata": {"uid": "u", "resourceVersion": "7"},
             "status": {
                 "phase": "Running",
                 "reason": "X",
@@ -82,7 +88,7 @@ mod tests {
         assert_eq!(
             status_patch(&pod, &wanted).unwrap(),
             json!({
-                "metadata": {"uid": "u"},
+                "metadata": {"uid": "u", "resourceVersion": "7"},
                 "status": {
                     "phase": "Succeeded",
                     "reason": null,
