@@ -89,6 +89,8 @@ pub enum Step {
     WriteStatus(Box<PodStatus>),
     /// Delete the object for good: grace 0, with its uid; [`Memory::delete_failed`] when that fails.
     ConfirmDelete,
+    /// Take back the volumes and the address of the pod: it has ended, and its object says so.
+    TearDown,
     /// Remove all traces of the pod from this node: its object is gone.
     Forget,
 }

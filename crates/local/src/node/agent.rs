@@ -157,7 +157,8 @@ impl<B: Backend> Agent<B> {
     ) {
         let mut batch = Vec::new();
         loop {
-            let wait = self.queue.next_due().map(|at| {
+            let due = self.queue.next_due().filter(|_| self.found.is_closed());
+            let wait = due.map(|at| {
                 Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
             });
             tokio::select! {
@@ -171,6 +172,11 @@ impl<B: Backend> Agent<B> {
                 }
                 Some(ended) = ends.recv() => self.hear(Message::Ended(ended)),
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            }
+            if !self.found.is_closed() {
+                // What pods had before, addresses above all, must be known before anything new is
+                // given away.
+                continue;
             }
             let now = Timestamp::now();
             while let Some(uid) = self.queue.take_due(now) {

@@ -80,7 +80,6 @@ impl Devices {
         if let Some(own) = own.filter(|own| own.len() == wanted) {
             return Ok(own.iter().copied().collect());
         }
-        // Containers of one pod may share what an init container had, but not take from other pods.
         let by_others: BTreeSet<u32> = self
             .taken
             .iter()

@@ -74,9 +74,9 @@ impl Network {
         })
     }
 
-    /// Notes the address a pod had before this process started.
-    pub fn adopt(&self, uid: &str, address: Ipv4Addr) {
-        self.lock().addresses.adopt(uid, address);
+    /// Notes the address a pod had before this process started; `false` when another pod has it.
+    pub fn adopt(&self, uid: &str, address: Ipv4Addr) -> bool {
+        self.lock().addresses.adopt(uid, address)
     }
 
     /// Makes the names of a pod resolve to its address.

@@ -18,7 +18,7 @@ use lockstep_control::plan::pod::{
     Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, StartFailure, containers, spec_of,
 };
 use tokio::sync::mpsc;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::agent::{Backend, Ended, Launched};
 use super::devices::Devices;
@@ -92,8 +92,13 @@ impl ProcessBackend {
             pods: Mutex::default(),
         });
         let (sender, receiver) = mpsc::unbounded_channel();
+        let weak = Arc::downgrade(&inner);
         tokio::spawn(async move {
             while let Some(RuntimeEvent::Exited(exited)) = events.recv().await {
+                // Before the end is told: whoever waits for devices starts because of it.
+                if let Some(inner) = weak.upgrade() {
+                    inner.take_devices_back(&exited.id);
+                }
                 if sender.send(ended(exited)).is_err() {
                     return;
                 }
@@ -189,16 +194,25 @@ impl Backend for ProcessBackend {
         self.inner.runtime.kill(&container_id(pod_uid, container, attempt));
     }
 
+    fn tear_down(&self, pod_uid: &str) {
+        self.inner.release(pod_uid);
+        let (dirs, uid) = (self.inner.dirs.clone(), pod_uid.to_owned());
+        tokio::task::spawn_blocking(move || volumes::remove(&dirs, &uid));
+    }
+
     fn forget(&self, pod_uid: &str) {
-        self.inner.lock().remove(pod_uid);
-        self.inner.devices.lock().unwrap_or_else(PoisonError::into_inner).release(pod_uid);
-        self.inner.network.release(pod_uid);
+        self.inner.release(pod_uid);
         let (runtime, uid) = (Arc::clone(&self.inner.runtime), pod_uid.to_owned());
         // Removing a tree of files takes as long as it takes.
         tokio::task::spawn_blocking(move || {
             runtime.forget_pod(&uid);
             volumes::remove_memory(&uid);
         });
+    }
+
+    fn recover_pod(&self, pod: &Pod) -> Vec<Known> {
+        self.inner.adopt_address(pod);
+        Vec::new()
     }
 
     fn recover(&self) -> Vec<(String, Known)> {
@@ -222,6 +236,13 @@ impl Backend for ProcessBackend {
 }
 
 impl Inner {
+    /// Takes back what a pod had while it ran, except for its files.
+    fn release(&self, pod_uid: &str) {
+        self.lock().remove(pod_uid);
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner).release(pod_uid);
+        self.network.release(pod_uid);
+    }
+
     async fn set_up(&self, pod: Arc<Pod>) -> Result<String, String> {
         let uid = pod.uid().unwrap_or_default();
         let pod_ip = self.give_address(&pod)?;
@@ -244,16 +265,22 @@ impl Inner {
         }
         let uid = pod.uid().unwrap_or_default();
         let name = assemble::pod_name(pod);
-        let old = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
-        let address = match old.and_then(|ip| ip.parse::<Ipv4Addr>().ok()) {
-            Some(address) => {
-                self.network.adopt(&uid, address);
-                address
-            }
-            None => self.network.address(&uid, &name).map_err(|error| error.to_string())?,
-        };
+        self.adopt_address(pod);
+        let address = self.network.address(&uid, &name).map_err(|error| error.to_string())?;
         self.network.publish(&uid, &name, address);
         Ok(address.to_string())
+    }
+
+    /// Leaves a pod the address it had before this process started.
+    fn adopt_address(&self, pod: &Pod) {
+        let Some(status) = &pod.status else { return };
+        let is_over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed"));
+        let has_own = pod.spec.as_ref().is_some_and(|spec| spec.host_network != Some(true));
+        let address = status.pod_ip.as_deref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
+        let Some(address) = address.filter(|_| has_own && !is_over) else { return };
+        if !self.network.adopt(&pod.uid().unwrap_or_default(), address) {
+            warn!(pod = %pod.name_any(), %address, "another pod has the address; it gets a new one");
+        }
     }
 
     fn pod_ip(&self, pod: &Pod) -> String {

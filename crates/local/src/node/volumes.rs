@@ -100,6 +100,17 @@ pub fn mounts(
         .collect()
 }
 
+/// Removes all volumes of a pod.
+pub fn remove(dirs: &NodeDirs, pod_uid: &str) {
+    remove_memory(pod_uid);
+    let dir = dirs.volumes(pod_uid);
+    if dir.is_dir()
+        && let Err(error) = fs::remove_dir_all(&dir)
+    {
+        tracing::warn!(path = %dir.display(), %error, "cannot remove volumes of a pod");
+    }
+}
+
 /// Removes what a pod has in memory; its other volumes go with its folder.
 pub fn remove_memory(pod_uid: &str) {
     let dir = memory_dir(pod_uid);

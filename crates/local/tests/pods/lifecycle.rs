@@ -190,3 +190,24 @@ async fn the_active_deadline_fails_the_pod() {
     let pod = cluster.until_phase("late", "Failed").await;
     assert_eq!(pod.status.unwrap().reason.as_deref(), Some("DeadlineExceeded"));
 }
+
+#[tokio::test]
+async fn a_finished_container_gives_its_devices_back() {
+    let cluster = Cluster::start().await;
+    let gpu = json!({"limits": {"nvidia.com/gpu": "1"}});
+    let part = |name: &str| {
+        let command = json!(["sh", "-c", "test \"$CUDA_VISIBLE_DEVICES\" = 0"]);
+        json!({"name": name, "image": "none", "command": command, "resources": gpu})
+    };
+    for name in ["one", "two"] {
+        let spec = json!({
+            "initContainers": [part("i")],
+            "containers": [part("c")],
+            "restartPolicy": "Never",
+        });
+        cluster.create(json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    for name in ["one", "two"] {
+        cluster.until_phase(name, "Succeeded").await;
+    }
+}

@@ -81,7 +81,10 @@ impl Cluster {
         let options = RuntimeOptions { shim, die_with_parent: true, ..RuntimeOptions::from_env() };
         let runtime = Runtime::new(&dirs, options);
         let network = Network::claim(&dirs).unwrap();
-        let overrides = BTreeMap::from([("cpu".to_owned(), Quantity("4".to_owned()))]);
+        let overrides = [("cpu", "4"), ("nvidia.com/gpu", "1")];
+        let overrides =
+            overrides.map(|(name, count)| (name.to_owned(), Quantity(count.to_owned())));
+        let overrides = BTreeMap::from(overrides);
         let description = NodeDescription::of_machine("here", "127.0.0.1", &overrides);
         let options = ProcessOptions {
             host_ip: "127.0.0.1".to_owned(),

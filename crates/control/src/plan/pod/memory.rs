@@ -33,6 +33,7 @@ pub struct Memory {
     told_setup: Option<String>,
     pub(super) is_writing: bool,
     pub(super) is_delete_asked: bool,
+    pub(super) is_torn_down: bool,
     pub(super) is_forgotten: bool,
 }
 

@@ -334,5 +334,6 @@ mod tests {
         world.exit("a", 0);
         world.run();
         assert_eq!((world.phase(), world.status_writes), ("Succeeded", 2));
+        assert_eq!(world.tear_downs, 1, "a finished pod holds no volumes and no address");
     }
 }

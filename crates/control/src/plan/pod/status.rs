@@ -42,6 +42,10 @@ pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
     if !is_over {
         return;
     }
+    if is_terminal(pass.pod) && !pass.memory.is_torn_down {
+        pass.memory.is_torn_down = true;
+        pass.step(Step::TearDown);
+    }
     if pass.pod.metadata.deletion_timestamp.is_some() && !pass.memory.is_delete_asked {
         pass.memory.is_delete_asked = true;
         pass.step(Step::ConfirmDelete);
@@ -110,7 +114,7 @@ fn desired(pass: &Pass<'_>, ending: Option<Ending>, is_over: bool) -> PodStatus 
         None if is_same_phase => (old.reason.clone(), old.message.clone()),
         None => (None, None),
     };
-    let pod_ip = old.pod_ip.clone().or_else(|| pass.memory.pod_ip.clone());
+    let pod_ip = pass.memory.pod_ip.clone().or_else(|| old.pod_ip.clone());
     PodStatus {
         phase: Some(phase),
         reason,

@@ -86,6 +86,7 @@ pub(super) struct World {
     pub probe: ProbeOutcome,
     /// Whether containers end when asked to.
     pub is_obedient: bool,
+    pub tear_downs: usize,
     pub is_shutting_down: bool,
     pub is_deleted: bool,
     pub is_forgotten: bool,
@@ -105,6 +106,7 @@ impl World {
             start_failure: None,
             probe: ProbeOutcome::Success,
             is_obedient: true,
+            tear_downs: 0,
             is_shutting_down: false,
             is_deleted: false,
             is_forgotten: false,
@@ -248,6 +250,10 @@ impl World {
                 assert!(matches!(self.phase(), "Failed" | "Succeeded"), "{}", self.phase());
                 self.is_deleted = true;
                 self.memory.gone();
+            }
+            Step::TearDown => {
+                assert!(matches!(self.phase(), "Failed" | "Succeeded"), "{}", self.phase());
+                self.tear_downs += 1;
             }
             Step::Forget => self.is_forgotten = true,
         }

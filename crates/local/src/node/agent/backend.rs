@@ -59,6 +59,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Kills all processes of a container.
     fn kill(&self, pod_uid: &str, container: &str, attempt: u32);
 
+    /// Takes back what a pod that has ended no longer needs: its volumes and address. What it has
+    /// written to its logs stays.
+    fn tear_down(&self, _pod_uid: &str) {}
+
     /// Removes all traces of a pod.
     fn forget(&self, pod_uid: &str);
 
@@ -157,7 +161,7 @@ pub enum Outcome {
         /// The answer.
         outcome: ProbeOutcome,
     },
-    /// The status was written: the object as it is now. `None` when it no longer exists.
+    /// The status was written: the object as it is now. `None` when it is no longer the one we know.
     Written(Result<Option<Box<Pod>>, kube::Error>),
     /// The object was deleted for good, or why not.
     Deleted(Result<(), kube::Error>),

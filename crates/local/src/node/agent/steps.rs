@@ -62,6 +62,7 @@ impl<B: Backend> Agent<B> {
                     Outcome::Deleted(confirm_delete(&client, &pod).await)
                 });
             }
+            Step::TearDown => backend.tear_down(uid),
             Step::Forget => {
                 backend.forget(uid);
                 self.pods.remove(uid);
@@ -95,14 +96,17 @@ impl<B: Backend> Agent<B> {
                 let limits = spec.and_then(|(_, it)| spec_of(it, kind)).map(thresholds);
                 memory.probed(&container, attempt, kind, &outcome, limits.unwrap_or((3, 1)));
             }
-            Outcome::Written(Ok(pod)) => {
+            Outcome::Written(Ok(Some(pod))) => {
                 memory.status_written();
                 entry.failures = 0;
-                if let Some(pod) = pod
-                    && super::version(&pod) > super::version(&entry.pod)
-                {
+                if super::version(&pod) > super::version(&entry.pod) {
                     entry.pod = Arc::from(pod);
                 }
+            }
+            // The watch is about to tell what the pod is by now, or that it is gone.
+            Outcome::Written(Ok(None)) => {
+                memory.status_written();
+                at = later(now, &mut entry.failures);
             }
             Outcome::Written(Err(error)) => {
                 warn!(pod = %entry.pod.name_any(), %error, "status not written");
@@ -163,7 +167,7 @@ fn later(now: Timestamp, failures: &mut u32) -> Timestamp {
     now.checked_add(wait).unwrap_or(now)
 }
 
-/// Writes the status; gives back the object as it is now, `None` when it no longer exists.
+/// Writes the status; gives back the object as it is now, `None` when it is no longer the one we know.
 async fn write_status(
     client: &Client,
     pod: &Pod,
@@ -175,7 +179,7 @@ async fn write_status(
     match api.patch_status(&pod.name_any(), &params, &Patch::Strategic(patch)).await {
         Ok(pod) => Ok(Some(Box::new(pod))),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        // Another pod has taken the name: the watch will tell that ours is gone.
+        // The pod has changed meanwhile, or another one has taken its name.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
         Err(error) => Err(error),
     }

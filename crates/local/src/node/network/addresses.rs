@@ -94,9 +94,17 @@ impl Addresses {
         Some(address)
     }
 
-    pub(super) fn adopt(&mut self, uid: &str, address: Ipv4Addr) {
+    /// Leaves a pod its address, unless another pod has it: then it is `false`.
+    pub(super) fn adopt(&mut self, uid: &str, address: Ipv4Addr) -> bool {
+        if self.by_pod.contains_key(uid) {
+            return true;
+        }
+        if self.is_given(address) {
+            return false;
+        }
         self.used.insert(address);
         self.by_pod.insert(uid.to_owned(), address);
+        true
     }
 
     pub(super) fn release(&mut self, uid: &str) {
@@ -148,7 +156,9 @@ mod tests {
         addresses.release("a");
         assert_eq!(addresses.of_pod("c", &name("gang-0")), Some(promised), "others were told it");
         let old = Ipv4Addr::new(127, 70, 0, 5);
-        addresses.adopt("old", old);
+        assert!(addresses.adopt("old", old));
+        assert!(addresses.adopt("old", old));
+        assert!(!addresses.adopt("thief", old), "one address, one pod");
         let more: Vec<_> =
             (0..5).filter_map(|n| addresses.of_pod(&n.to_string(), &name("x"))).collect();
         assert!(!more.contains(&old));

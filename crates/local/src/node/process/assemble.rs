@@ -31,7 +31,13 @@ impl Inner {
     ) -> Result<Launched, StartFailure> {
         let (launch, warnings) = self.assemble(pod, name, attempt).await?;
         let is_limited = !launch.limits.is_unlimited();
-        let started = self.runtime.start(launch).await.map_err(refused)?;
+        let id = launch.id.clone();
+        let started = self.runtime.start(launch).await.map_err(|error| {
+            if !matches!(error, StartError::AlreadyRunning { .. }) {
+                self.take_devices_back(&id);
+            }
+            refused(error)
+        })?;
         let mut notes: Vec<Told> = warnings;
         // What is the same for every instance is told with the first.
         if attempt == 0 {
@@ -123,6 +129,12 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Makes the devices of a container that has ended free for others, those of its pod too.
+    pub(super) fn take_devices_back(&self, id: &ContainerId) {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        devices.release_container(&id.pod_uid, &id.container);
     }
 
     /// Notes which devices a container has that was started by an earlier process.
