@@ -72,7 +72,8 @@ pub struct Cluster(Arc<Inner>);
 struct Inner {
     uid: String,
     core: Arc<Shared>,
-    committer: Option<std::thread::JoinHandle<()>>,
+    /// Nothing without a journal, and once it is closed.
+    committer: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 /// What the callers and the committer share.
@@ -156,6 +157,7 @@ impl Cluster {
             .transpose()
             .map_err(OpenError::Thread)?;
         janitor::start(&core);
+        let committer = Mutex::new(committer);
         Ok(Self(Arc::new(Inner { uid, core, committer })))
     }
 
@@ -210,16 +212,30 @@ impl Cluster {
     pub fn read_only_reason(&self) -> Option<String> {
         self.0.core.lock().failure.clone()
     }
+
+    /// Makes safe what was written, closes the journal and gives its directory back, whoever still
+    /// has a clone: from now on writes fail. Blocks until that is done.
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        self.core.progress.send_modify(|progress| progress.is_closed = true);
+        self.core.lock().is_closed = true;
+        self.core.work.notify_all();
+        // Held until the thread has ended: whoever closes second must not be done first.
+        let mut committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(committer) = committer.take() {
+            let _panicked = committer.join();
+        }
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.core.progress.send_modify(|progress| progress.is_closed = true);
-        self.core.lock().is_closed = true;
-        self.core.work.notify_all();
-        if let Some(committer) = self.committer.take() {
-            let _panicked = committer.join();
-        }
+        self.close();
     }
 }
 

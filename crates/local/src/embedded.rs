@@ -214,17 +214,21 @@ impl Embedded {
     }
 
     /// Stops the cluster: containers are asked to end and get the grace of their pods, what is
-    /// being answered is answered, watches end, connections close.
+    /// being answered is answered, watches end, connections close. When this returns, the data
+    /// directory is free for another cluster, even if clients of this one are still around.
     pub async fn shutdown(mut self) {
         // Whoever would start something again goes first.
-        for agent in &self.agents {
-            agent.abort();
+        self.agents.iter().for_each(JoinHandle::abort);
+        for agent in std::mem::take(&mut self.agents) {
+            let _aborted = agent.await;
         }
         if let Some(node) = self.node.take() {
             node.stop(&self.cluster).await;
         }
         self.server.stop();
         while self.tasks.join_next().await.is_some() {}
+        let cluster = self.cluster.clone();
+        let _panicked = tokio::task::spawn_blocking(move || cluster.close()).await;
     }
 }
 

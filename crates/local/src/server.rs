@@ -114,3 +114,10 @@ impl Server {
         self.0.stop.send_replace(true);
     }
 }
+
+impl App {
+    /// Whether [`Server::stop`] was called.
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+}

@@ -74,6 +74,10 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
     };
     let is_stream =
         path.verb == Verb::Watch || (path.subresource.is_some() && query.flag("follow"));
+    if is_stream && app.is_stopping() {
+        // A stream that ends at once would be opened again at once; an error makes clients wait.
+        return response(&Status::unavailable("the server is shutting down"), output);
+    }
     // In-process callers are part of the server: making them wait could stall it.
     let permit = match user.is_local {
         true => None,

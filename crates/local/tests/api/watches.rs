@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    api::DeleteParams,
+    runtime::{WatchStreamExt, watcher},
+};
 use lockstep_local::embedded::Options;
 use lockstep_store::Limits;
 use serde_json::json;
 
-use super::support::{Api, CONFIG_MAPS, config_map};
+use super::support::{Api, CONFIG_MAPS, PODS, config_map};
 
 async fn revision(api: &Api) -> String {
     let list = api.get(CONFIG_MAPS).await.json();
@@ -153,4 +159,32 @@ async fn a_stopped_server_ends_its_watches() {
     assert_eq!(events.take(1).await, ["ADDED a"]);
     api.embedded.server().stop();
     assert_eq!(events.next().await, None);
+    // A stream that ended would be opened again without a pause.
+    for path in [&format!("{CONFIG_MAPS}?watch=1"), &format!("{PODS}/p/log?follow=true")] {
+        let refused = api.get(path).await;
+        assert_eq!(refused.code, 503, "{path}: {}", refused.text);
+        assert_eq!(refused.message(), "the server is shutting down");
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_that_was_shut_down_gives_its_directory_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { data_dir: Some(folder.path().to_owned()), ..Options::default() };
+    let api = Api::with_options(options.clone()).await;
+    api.config_maps(&["kept"]).await;
+    let client = api.embedded.client();
+    let watcher = tokio::spawn(async move {
+        let maps = kube::Api::<ConfigMap>::default_namespaced(client);
+        watcher(maps, watcher::Config::default()).default_backoff().count().await
+    });
+    tokio::task::yield_now().await;
+    let client = api.embedded.client();
+    api.embedded.shutdown().await;
+    let again = Api::with_options(options).await;
+    assert_eq!(again.get(CONFIG_MAPS).await.names(), ["kept"]);
+    let late = kube::Api::<ConfigMap>::default_namespaced(client);
+    let refused = late.delete("kept", &DeleteParams::default()).await.unwrap_err();
+    assert!(matches!(&refused, kube::Error::Api(status) if status.code == 503), "{refused}");
+    watcher.abort();
 }
