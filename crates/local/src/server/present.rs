@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
+    call::Call,
     negotiate::{Output, Shape},
     query::Query,
     respond::{put_with_type, type_header, typed_header},
@@ -36,12 +37,32 @@ pub(crate) struct Presenter {
 }
 
 impl Presenter {
-    /// A presenter for the answer to one request.
-    pub(crate) fn new(
-        resource: &Arc<Resource>,
-        output: Output,
-        query: &Query,
-    ) -> Result<Self, Status> {
+    /// A presenter of one object. What cannot be shown is refused here, before anything is done.
+    pub(crate) fn of_one(call: &Call, resource: &Arc<Resource>) -> Result<Self, Status> {
+        match call.output.shape {
+            Shape::MetadataList => Err(not_acceptable(
+                "you requested PartialObjectMetadataList, but the requested object is not a list",
+            )),
+            _ => Self::new(resource, call.output, &call.query),
+        }
+    }
+
+    /// A presenter of a list. What cannot be shown is refused here, before anything is done.
+    pub(crate) fn of_list(call: &Call, resource: &Arc<Resource>) -> Result<Self, Status> {
+        match call.output.shape {
+            Shape::Metadata => Err(not_acceptable(
+                "you requested PartialObjectMetadata, but the requested object is a list",
+            )),
+            _ => Self::new(resource, call.output, &call.query),
+        }
+    }
+
+    /// A presenter of the events of a watch.
+    pub(crate) fn of_events(call: &Call, resource: &Arc<Resource>) -> Result<Self, Status> {
+        Self::new(resource, call.output, &call.query)
+    }
+
+    fn new(resource: &Arc<Resource>, output: Output, query: &Query) -> Result<Self, Status> {
         let include = match query.text("includeObject") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::Nothing,
@@ -72,15 +93,10 @@ impl Presenter {
     }
 
     /// One object, whole.
-    pub(crate) fn single(&self, object: &Object) -> Result<Bytes, Status> {
-        if self.shape == Shape::MetadataList {
-            return Err(not_acceptable(
-                "you requested PartialObjectMetadataList, but the requested object is not a list",
-            ));
-        }
+    pub(crate) fn single(&self, object: &Object) -> Bytes {
         let mut bytes = BytesMut::with_capacity(self.type_header.len() + object.body.len());
         self.put_element(&mut bytes, object, true);
-        Ok(bytes.freeze())
+        bytes.freeze()
     }
 
     /// Writes one object as a watch shows it; `is_first` for the first of a stream.
@@ -109,30 +125,21 @@ impl Presenter {
     }
 
     /// Writes what comes before the items of a list; `meta` is the list's metadata.
-    pub(crate) fn put_list_head(&self, to: &mut BytesMut, meta: &Value) -> Result<(), Status> {
+    pub(crate) fn put_list_head(&self, to: &mut BytesMut, meta: &Value) {
         match self.shape {
-            Shape::Table => {
-                self.put_table_head(to, meta, true);
-                return Ok(());
-            }
+            Shape::Table => return self.put_table_head(to, meta, true),
             Shape::Object => {
                 let kind = format!("{}List", self.resource.kind);
                 to.put_slice(&typed_header(&self.resource.api_version(), &kind));
             }
-            Shape::MetadataList => {
+            Shape::Metadata | Shape::MetadataList => {
                 let api_version = format!("meta.k8s.io/{}", self.meta_version);
                 to.put_slice(&typed_header(&api_version, "PartialObjectMetadataList"));
-            }
-            Shape::Metadata => {
-                return Err(not_acceptable(
-                    "you requested PartialObjectMetadata, but the requested object is a list",
-                ));
             }
         }
         to.put_slice(b"\"metadata\":");
         to.put_slice(meta.to_string().as_bytes());
         to.put_slice(b",\"items\":[");
-        Ok(())
     }
 
     /// Writes the object of a bookmark: nothing but a revision and, at the end of the initial

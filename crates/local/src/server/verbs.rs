@@ -18,25 +18,19 @@ pub(crate) use watch::watch;
 
 use axum::response::Response;
 use http::StatusCode;
-use lockstep_api::Status;
 use lockstep_store::Object;
 
-use super::{
-    call::{Address, Call},
-    present::Presenter,
-    respond,
-};
+use super::{call::Call, present::Presenter, respond};
 
-/// The answer to a write: the object as it is now, and what the user should know.
-pub(crate) fn written(
+/// The answer to a request about one object: the object as it is now, and what the user should know.
+pub(crate) fn shown(
     call: &Call,
-    address: &Address,
+    presenter: &Presenter,
     code: StatusCode,
     object: &Object,
     warnings: &[String],
-) -> Result<Response, Status> {
-    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
-    let mut response = respond::json(code, presenter.single(object)?, call.output);
+) -> Response {
+    let mut response = respond::json(code, presenter.single(object), call.output);
     respond::add_warnings(response.headers_mut(), warnings);
-    Ok(response)
+    response
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::support::{Api, CONFIG_MAPS, PODS, pod};
+use super::support::{Api, CONFIG_MAPS, PODS, config_map, pod};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -50,6 +50,36 @@ async fn metadata_comes_alone_when_asked_for() {
     assert_eq!((&answer["kind"], answer.get("data")), (&json!("PartialObjectMetadata"), None));
     assert_eq!(api.with("GET", CONFIG_MAPS, &[("accept", one)], "").await.code, 406);
     assert_eq!(api.with("GET", &path, &[("accept", list)], "").await.code, 406);
+}
+
+#[tokio::test]
+async fn what_cannot_be_shown_is_not_done() {
+    let api = Api::start().await;
+    api.config_maps(&["a"]).await;
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    let list = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    let one = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+    let a = &format!("{CONFIG_MAPS}/a");
+    let new = config_map("b").to_string();
+    let changed = json!({"data": {"k": "changed"}}).to_string();
+    let merge = "application/merge-patch+json";
+    let cases = [
+        ("POST", CONFIG_MAPS, list, new.as_str(), 406),
+        ("POST", &format!("{CONFIG_MAPS}?includeObject=x"), table, &new, 400),
+        ("PATCH", a, list, &changed, 406),
+        ("DELETE", a, list, "", 406),
+        ("DELETE", CONFIG_MAPS, one, "", 406),
+        ("DELETE", &format!("{CONFIG_MAPS}?includeObject=x"), table, "", 400),
+    ];
+    for (method, path, accept, body, code) in cases {
+        let content_type = if method == "PATCH" { merge } else { "application/json" };
+        let headers = [("accept", accept), ("content-type", content_type)];
+        let answer = api.with(method, path, &headers, body).await;
+        assert_eq!(answer.code, code, "{method} {path}: {}", answer.text);
+    }
+    let left = api.get(CONFIG_MAPS).await;
+    assert_eq!(left.names(), ["a"]);
+    assert_eq!(left.json()["items"][0]["data"]["k"], "v");
 }
 
 #[tokio::test]

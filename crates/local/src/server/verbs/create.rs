@@ -7,11 +7,13 @@ use lockstep_api::{Status, decode};
 use crate::server::{
     call::{Address, Call},
     options::MutationOptions,
-    verbs::written,
+    present::Presenter,
+    verbs::shown,
 };
 
 /// Creates an object.
 pub(crate) async fn create(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
+    let presenter = Presenter::of_one(call, &address.resource)?;
     let body = call.json_body(body).await?;
     let options = MutationOptions::read(&call.query, "CreateOptions")?;
     let decoded = decode::object(&address.resource, &body, options.field_validation)?;
@@ -22,5 +24,5 @@ pub(crate) async fn create(call: &Call, address: &Address, body: Body) -> Result
         .create(&address.resource, address.namespace(), decoded.object, &write)
         .await?;
     let warnings = [decoded.warnings, created.warnings].concat();
-    written(call, address, StatusCode::CREATED, &created.object, &warnings)
+    Ok(shown(call, &presenter, StatusCode::CREATED, &created.object, &warnings))
 }

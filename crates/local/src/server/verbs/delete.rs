@@ -12,8 +12,9 @@ use crate::{
     server::{
         call::{Address, Call},
         options::{DeleteRequest, ListOptions},
+        present::Presenter,
         respond,
-        verbs::written,
+        verbs::shown,
     },
 };
 
@@ -22,6 +23,7 @@ const CONCURRENT_DELETIONS: usize = 64;
 
 /// Deletes an object, or begins to.
 pub(crate) async fn delete(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
+    let presenter = Presenter::of_one(call, &address.resource)?;
     let request = options(call, body).await?;
     let deleted = call
         .app
@@ -33,7 +35,7 @@ pub(crate) async fn delete(call: &Call, address: &Address, body: Body) -> Result
         false => StatusCode::OK,
     };
     if !deleted.is_gone || address.resource.strategy.delete_returns_object() {
-        return written(call, address, code, &deleted.object, &[]);
+        return Ok(shown(call, &presenter, code, &deleted.object, &[]));
     }
     let status = Status::deleted(&address.resource, &address.name, &deleted.object.meta.uid);
     let status = serde_json::to_vec(&status).unwrap_or_default();
@@ -74,6 +76,7 @@ pub(crate) async fn delete_collection(
     address: &Address,
     body: Body,
 ) -> Result<Response, Status> {
+    let presenter = Presenter::of_list(call, &address.resource)?;
     let listed = ListOptions::read(&call.query, false)?;
     let filter = call.filter(address, &listed)?;
     let request = options(call, body).await?;
@@ -102,5 +105,5 @@ pub(crate) async fn delete_collection(
         outcome?;
     }
     drop(running);
-    super::list::shown(call, address, page)
+    Ok(super::list::shown(call, presenter, page))
 }

@@ -25,6 +25,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Shows a collection, or a page of it.
 pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Status> {
+    let presenter = Presenter::of_list(call, &address.resource)?;
     let options = ListOptions::read(&call.query, false)?;
     let filter = call.filter(address, &options)?;
     let (resource_version, is_exact) = match options.freshness()? {
@@ -39,23 +40,22 @@ pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Sta
         is_exact,
     };
     let page = call.app.cluster.list(&filter, &asked).await?;
-    shown(call, address, page)
+    Ok(shown(call, presenter, page))
 }
 
 /// The answer that shows a page of a list.
-pub(crate) fn shown(call: &Call, address: &Address, page: Page) -> Result<Response, Status> {
-    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
+pub(crate) fn shown(call: &Call, presenter: Presenter, page: Page) -> Response {
     let mut head = BytesMut::with_capacity(1024);
-    presenter.put_list_head(&mut head, &list_meta(&page))?;
+    presenter.put_list_head(&mut head, &list_meta(&page));
     let writer = ListWriter { presenter, items: page.items, at: 0, chunk: head, is_done: false };
     if call.output.encoding == Encoding::Yaml || call.output.is_pretty {
         let whole = writer.fold(BytesMut::new(), |mut whole, chunk| {
             whole.put_slice(&chunk);
             whole
         });
-        return Ok(respond::json(StatusCode::OK, whole.freeze(), call.output));
+        return respond::json(StatusCode::OK, whole.freeze(), call.output);
     }
-    Ok(streamed(writer))
+    streamed(writer)
 }
 
 /// The metadata of a list.

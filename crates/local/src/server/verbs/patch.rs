@@ -10,7 +10,8 @@ use crate::server::{
     limits::read_body,
     negotiate::content_type,
     options::MutationOptions,
-    verbs::written,
+    present::Presenter,
+    verbs::shown,
 };
 
 const JSON: &str = "application/json-patch+json";
@@ -25,6 +26,7 @@ pub(crate) async fn patch(
     body: Body,
 ) -> Result<Response, Status> {
     let resource = &address.resource;
+    let presenter = Presenter::of_one(call, resource)?;
     // Only built-in kinds say which of their lists have keys.
     let is_built_in = schema::of(&resource.group, &resource.version, &resource.kind).is_some();
     let accepted: &[&str] = if is_built_in { &[JSON, MERGE, STRATEGIC] } else { &[JSON, MERGE] };
@@ -44,5 +46,5 @@ pub(crate) async fn patch(
     let write = call.write_options(&options);
     let patched = call.app.cluster.patch(resource, sub, address.key(), &patch, &write).await?;
     let code = if patched.is_created { StatusCode::CREATED } else { StatusCode::OK };
-    written(call, address, code, &patched.object, &patched.warnings)
+    Ok(shown(call, &presenter, code, &patched.object, &patched.warnings))
 }

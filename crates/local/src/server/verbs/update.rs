@@ -7,7 +7,8 @@ use lockstep_api::{Status, decode};
 use crate::server::{
     call::{Address, Call},
     options::MutationOptions,
-    verbs::written,
+    present::Presenter,
+    verbs::shown,
 };
 
 /// Replaces an object, or the part the subresource `sub` stands for.
@@ -17,6 +18,7 @@ pub(crate) async fn update(
     sub: Option<&str>,
     body: Body,
 ) -> Result<Response, Status> {
+    let presenter = Presenter::of_one(call, &address.resource)?;
     let body = call.json_body(body).await?;
     let options = MutationOptions::read(&call.query, "UpdateOptions")?;
     let decoded = decode::object(&address.resource, &body, options.field_validation)?;
@@ -28,5 +30,5 @@ pub(crate) async fn update(
         .await?;
     let warnings = [decoded.warnings, updated.warnings].concat();
     let code = if updated.is_created { StatusCode::CREATED } else { StatusCode::OK };
-    written(call, address, code, &updated.object, &warnings)
+    Ok(shown(call, &presenter, code, &updated.object, &warnings))
 }

@@ -50,7 +50,7 @@ pub(crate) async fn watch(
         let name = format!("metadata.name={}", address.name);
         filter.selectors.fields = FieldSelector::parse(&name, &*address.resource.strategy)?;
     }
-    let presenter = Presenter::new(&address.resource, call.output, &call.query)?;
+    let presenter = Presenter::of_events(call, &address.resource)?;
     let cluster = &call.app.cluster;
     let start = match (options.send_initial_events, options.revision()?) {
         (Some(true), revision) => {
