@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Body};
+use axum::{
+    Router,
+    body::{Body, HttpBody},
+};
+use futures::{FutureExt, StreamExt};
 use hyper::body::Incoming;
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -17,7 +21,11 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{
+        Semaphore,
+        mpsc::{self, error::SendTimeoutError},
+        watch,
+    },
     time::{Instant, Sleep},
 };
 use tokio_rustls::TlsAcceptor;
@@ -99,7 +107,8 @@ async fn connection(
         Err(_) => return debug!("TLS handshake took too long"),
     };
     let service = hyper::service::service_fn(move |request: http::Request<Incoming>| {
-        router.clone().oneshot(request.map(Body::new))
+        let answer = router.clone().oneshot(request.map(Body::new));
+        async move { answer.await.map(|answer| answer.map(|body| read_ahead(body, UNREAD_TIME_MAX))) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX);
@@ -120,6 +129,39 @@ async fn connection(
     if let Err(error) = ended {
         debug!(%error, "connection ended");
     }
+}
+
+/// Reads a body in a task of its own that gives up when nobody takes what it has read. One stuck
+/// stream of an HTTP/2 connection stops neither the connection nor its pings, and is not asked for
+/// more: left to itself it would never come to its deadline, and keep what it holds for ever.
+fn read_ahead(body: Body, patience: Duration) -> Body {
+    if body.size_hint().exact().is_some() {
+        // It is in memory, whole: there is nothing to give up.
+        return body;
+    }
+    let (sender, mut receiver) = mpsc::channel(1);
+    let reader = tokio::spawn(async move {
+        let mut chunks = body.into_data_stream();
+        loop {
+            let chunk = tokio::select! {
+                chunk = chunks.next() => chunk,
+                () = sender.closed() => None,
+            };
+            let Some(chunk) = chunk else { return Ok(()) };
+            if let Err(SendTimeoutError::Timeout(_)) = sender.send_timeout(chunk, patience).await {
+                return Err(axum::Error::new(unread()));
+            }
+        }
+    });
+    let chunks = futures::stream::poll_fn(move |context| receiver.poll_recv(context));
+    // A body that was given up must not look like one that is complete.
+    let end = reader.map(|ended| ended.map_err(axum::Error::new).flatten().err().map(Err));
+    let end = futures::stream::once(end).filter_map(std::future::ready);
+    Body::from_stream(chunks.chain(end))
+}
+
+fn unread() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")
 }
 
 /// A stream that fails when the other side leaves what was written unread for too long: a stuck
@@ -151,7 +193,7 @@ impl<S> Impatient<S> {
             self.deadline.as_mut().reset(Instant::now() + self.patience);
         }
         ready!(self.deadline.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading")))
+        Poll::Ready(Err(unread()))
     }
 }
 
@@ -201,6 +243,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Impatient<S> {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -223,5 +266,31 @@ mod tests {
         }
         let error = stream.write_all(&[1; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn streams_nobody_reads_are_given_up() {
+        let held = Arc::new(());
+        let stream = |chunks: usize| {
+            let held = Arc::clone(&held);
+            let chunks = futures::stream::iter(0..chunks).map(move |_| {
+                let _held = &held;
+                Ok::<_, io::Error>("chunk")
+            });
+            read_ahead(Body::from_stream(chunks), Duration::from_secs(60))
+        };
+        let read = stream(3).collect().await.unwrap().to_bytes();
+        assert_eq!(read, "chunkchunkchunk");
+        let stuck = stream(1000);
+        let gone = stream(1000);
+        tokio::time::sleep(Duration::from_secs(50)).await;
+        assert_eq!(Arc::strong_count(&held), 3);
+        drop(gone);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(Arc::strong_count(&held), 2);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(Arc::strong_count(&held), 1);
+        let error = stuck.collect().await.unwrap_err();
+        assert_eq!(error.to_string(), "the client stopped reading");
     }
 }
