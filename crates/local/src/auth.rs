@@ -122,6 +122,18 @@ pub fn refuse_browsers(uri: &Uri, headers: &HeaderMap, names: &[String]) -> Resu
     Err(forbidden("requests from web pages of another origin are refused".to_owned()))
 }
 
+/// Refuses requests to act as somebody else (`kubectl --as`): there is only one user here, and what
+/// was meant to be tried with fewer rights must not be done with all of them.
+pub fn refuse_impersonation(headers: &HeaderMap) -> Result<(), Status> {
+    match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
+        None => Ok(()),
+        Some(header) => Err(forbidden(format!(
+            "this server cannot act as another user: it has only one, kubernetes-admin; \
+             send the request without {header} (kubectl: --as, --as-group, --as-uid)"
+        ))),
+    }
+}
+
 fn forbidden(message: String) -> Status {
     let mut status = Status::default();
     (status.code, status.reason, status.message) = (403, "Forbidden".to_owned(), message);
@@ -177,6 +189,16 @@ mod tests {
                 assert_eq!((status.code, status.message.as_str()), (401, "Unauthorized"));
             }
         }
+    }
+
+    #[test]
+    fn nobody_acts_as_somebody_else() {
+        for header in ["impersonate-user", "impersonate-group", "impersonate-extra-scopes"] {
+            let refused = refuse_impersonation(&headers(&[(header, "x")])).unwrap_err();
+            assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
+            assert!(refused.message.contains(header), "{}", refused.message);
+        }
+        assert!(refuse_impersonation(&headers(&[("accept", "*/*")])).is_ok());
     }
 
     #[test]

@@ -25,7 +25,7 @@ use super::{
     query::Query,
     request::{Target, Verb, target},
 };
-use crate::auth::{User, refuse_browsers};
+use crate::auth::{User, refuse_browsers, refuse_impersonation};
 
 /// Answers one request.
 pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -110,5 +110,6 @@ fn identify(app: &App, request: &mut Request) -> Result<Caller, Status> {
     }
     refuse_browsers(request.uri(), request.headers(), &app.names)?;
     let user = app.token.authenticate(request.headers())?;
+    refuse_impersonation(request.headers())?;
     Ok(Caller { user, is_local: false })
 }
