@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::shell;
 
@@ -207,6 +207,22 @@ impl Suite {
         let mut command = self.command(&words, &[]);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().with_context(|| format!("cannot start {line}"))
+    }
+
+    /// Starts a command line, leaves it running, and returns once it wrote `first` as its first line:
+    /// from then on it sees whatever happens.
+    pub(crate) fn start_past(&self, line: &str, first: &str) -> Result<Child> {
+        let mut child = self.start(line)?;
+        let stdout = child.stdout.as_mut().context("its output is a pipe")?;
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        // Byte by byte, because what follows the line belongs to whoever finishes the command.
+        while stdout.read(&mut byte)? == 1 && byte[0] != b'\n' {
+            seen.push(byte[0]);
+        }
+        let seen = String::from_utf8_lossy(&seen);
+        ensure!(seen == first, "{line} began with {seen:?} instead of {first:?}");
+        Ok(child)
     }
 
     /// How many checks passed and failed; a failure is an error.

@@ -126,7 +126,7 @@ fn stopping(suite: &mut Suite) {
         pod("polite", "trap 'echo stopping; exit 0' TERM; echo up; while :; do sleep 0.1; done");
     suite.check("51 a pod that stops when asked", apply(&polite).out("created"));
     suite.check("51 runs", Check::new("logs polite").out_is("up").within(20));
-    let follow = suite.start("logs -f polite");
+    let follow = suite.start_past("logs -f polite", "up");
     suite.check(
         "51 is deleted",
         Check::new("delete pod polite --timeout=20s").out("\"polite\" deleted"),
