@@ -3,6 +3,7 @@
 
 mod bootstrap;
 mod node;
+mod scratch;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -36,6 +37,7 @@ use crate::{
 pub use node::NodeOptions;
 
 use node::Node;
+use scratch::Scratch;
 
 /// What kind of cluster to start.
 #[derive(Clone, Debug)]
@@ -243,7 +245,7 @@ impl Drop for Embedded {
 struct Folders {
     dirs: NodeDirs,
     /// Removed at the end, when nothing is to stay.
-    scratch: Option<PathBuf>,
+    scratch: Option<Scratch>,
 }
 
 impl Folders {
@@ -252,14 +254,18 @@ impl Folders {
             return Ok(None);
         }
         if let Some(folder) = &options.data_dir {
-            let folder = std::path::absolute(folder).map_err(StartError::Node)?;
-            return Ok(Some(Self { dirs: NodeDirs::new(folder), scratch: None }));
+            return Ok(Some(Self { dirs: NodeDirs::new(resolve(folder)?), scratch: None }));
         }
-        let name = format!("lockstep-{}", uuid::Uuid::new_v4().simple());
-        let folder = std::env::temp_dir().join(name);
-        files::private_folder(&folder)?;
-        Ok(Some(Self { dirs: NodeDirs::new(folder.clone()), scratch: Some(folder) }))
+        let scratch = Scratch::new()?;
+        Ok(Some(Self { dirs: NodeDirs::new(resolve(scratch.path())?), scratch: Some(scratch) }))
     }
+}
+
+/// The one path of a folder, whatever links lead to it: what is hidden by its path must not be found
+/// by another.
+fn resolve(folder: &Path) -> Result<PathBuf, StartError> {
+    files::private_folder(folder)?;
+    folder.canonicalize().map_err(StartError::Node)
 }
 
 /// Starts what makes pods run: the scheduler, controllers, fake nodes, the node.

@@ -1,13 +1,13 @@
 //! The node of an embedded cluster, and what places pods on it.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use lockstep_control::plan::pod;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
-use super::{Folders, StartError};
+use super::{Folders, Scratch, StartError};
 use crate::{
     auth::User,
     cluster::Cluster,
@@ -48,7 +48,7 @@ pub(super) struct Node {
     agent: Option<AgentHandle>,
     heartbeat: JoinHandle<()>,
     /// Removed at the end, when nothing is to stay.
-    scratch: Option<PathBuf>,
+    scratch: Option<Scratch>,
 }
 
 impl Node {
@@ -97,16 +97,18 @@ impl Node {
             }
         }
         self.runtime.close().await;
-        if let Some(scratch) = self.scratch.take() {
-            // What cannot be removed was put there by pods; it is theirs to clean up.
-            let _left_behind = std::fs::remove_dir_all(scratch);
-        }
+        // Now that nothing runs in it any more.
+        drop(self.scratch.take());
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
         self.heartbeat.abort();
+        if self.scratch.is_some() {
+            // What is left of it must not write into the folder while that is removed.
+            self.runtime.kill_all();
+        }
     }
 }
 

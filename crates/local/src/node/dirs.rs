@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::runtime::ContainerId;
 
+/// Where folders in memory are, on every Linux.
+pub(super) const MEMORY: &str = "/dev/shm";
+
 /// The folders of one node.
 #[derive(Clone, Debug)]
 pub struct NodeDirs {
@@ -37,6 +40,22 @@ impl NodeDirs {
     /// The volumes of one pod.
     pub fn volumes(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("volumes")
+    }
+
+    /// What all pods of this cluster have in memory: nothing else of it is outside the data
+    /// directory.
+    pub fn memory(&self) -> PathBuf {
+        Path::new(MEMORY).join(self.instance())
+    }
+
+    /// A name for what this cluster claims on the machine: the same whenever it is started again.
+    pub fn instance(&self) -> String {
+        // FNV-1a: short, and the same in every version.
+        let bytes = self.data.as_os_str().as_encoded_bytes();
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("lockstep-{hash:016x}")
     }
 
     /// The state of one container instance.

@@ -204,10 +204,7 @@ impl Backend for ProcessBackend {
         self.inner.release(pod_uid);
         let (runtime, uid) = (Arc::clone(&self.inner.runtime), pod_uid.to_owned());
         // Removing a tree of files takes as long as it takes.
-        tokio::task::spawn_blocking(move || {
-            runtime.forget_pod(&uid);
-            volumes::remove_memory(&uid);
-        });
+        tokio::task::spawn_blocking(move || runtime.forget_pod(&uid));
     }
 
     fn recover_pod(&self, pod: &Pod) -> Vec<Known> {

@@ -129,7 +129,7 @@ impl Runtime {
         let cgroups = if options.without_cgroups {
             CgroupBase::None
         } else {
-            CgroupBase::find(&instance_name(dirs.data()))
+            CgroupBase::find(&dirs.instance())
         };
         let shared = Arc::new(Shared {
             dirs: dirs.clone(),
@@ -208,10 +208,15 @@ impl Runtime {
             if running.is_empty() && !is_starting {
                 return;
             }
-            for id in &running {
-                self.kill(id);
-            }
+            self.kill_all();
             tokio::time::sleep(CLOSE_POLL).await;
+        }
+    }
+
+    /// Kills every process of every container.
+    pub fn kill_all(&self) {
+        for id in &self.running() {
+            self.kill(id);
         }
     }
 
@@ -255,7 +260,7 @@ impl Runtime {
         for handle in running {
             handle.send(Request::Kill);
         }
-        super::volumes::remove_memory(pod_uid);
+        super::volumes::remove_memory(&self.dirs, pod_uid);
         remove_tree(&self.dirs.pod(pod_uid));
         let suffix = format!("_{pod_uid}");
         for entry in fs::read_dir(self.dirs.logs()).into_iter().flatten().flatten() {
@@ -344,19 +349,6 @@ fn probe(shim: &Path) -> Probed {
         isolation: Isolation::None,
         reason: Some(format!("{} does not work: {error}", shim.display())),
     })
-}
-
-/// A name for what this cluster claims on the machine: the same whenever it is started again.
-fn instance_name(data_dir: &Path) -> String {
-    // FNV-1a: short, and the same in every version.
-    let hash = data_dir
-        .as_os_str()
-        .as_encoded_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-    format!("lockstep-{hash:016x}")
 }
 
 pub(super) fn make_private_dir(dir: &Path) -> io::Result<()> {

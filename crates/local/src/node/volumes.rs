@@ -8,19 +8,16 @@ mod payload;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{Container, EmptyDirVolumeSource, Pod, Volume, VolumeMount};
 
 use self::payload::Payload;
-use super::dirs::NodeDirs;
+use super::dirs::{MEMORY, NodeDirs};
 use super::env::Environment;
 use super::runtime::Mount;
 use super::sources::Sources;
-
-/// Where folders in memory are, on every Linux.
-const MEMORY: &str = "/dev/shm";
 
 /// Why a volume cannot be used: the event is `FailedMount`, and trying again may help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +76,7 @@ pub fn mounts(
     container: &Container,
     prepared: &[PreparedVolume],
     environment: &Environment,
+    dirs: &NodeDirs,
 ) -> Result<Vec<Mount>, MountError> {
     let by_name: BTreeMap<_, _> =
         prepared.iter().map(|volume| (volume.name.as_str(), volume)).collect();
@@ -91,7 +89,7 @@ pub fn mounts(
                 .ok_or_else(|| failed(format!("the pod has no volume {:?}", mount.name)))?;
             Ok(Mount {
                 volume: mount.name.clone(),
-                source: source(volume, mount, environment).map_err(failed)?,
+                source: source(volume, mount, environment, dirs.data()).map_err(failed)?,
                 // Relative paths are relative to the root, as other runtimes have it.
                 target: Path::new("/").join(&mount.mount_path),
                 read_only: volume.is_read_only || mount.read_only == Some(true),
@@ -102,7 +100,7 @@ pub fn mounts(
 
 /// Removes all volumes of a pod.
 pub fn remove(dirs: &NodeDirs, pod_uid: &str) {
-    remove_memory(pod_uid);
+    remove_memory(dirs, pod_uid);
     let dir = dirs.volumes(pod_uid);
     if dir.is_dir()
         && let Err(error) = fs::remove_dir_all(&dir)
@@ -112,11 +110,28 @@ pub fn remove(dirs: &NodeDirs, pod_uid: &str) {
 }
 
 /// Removes what a pod has in memory; its other volumes go with its folder.
-pub fn remove_memory(pod_uid: &str) {
-    let dir = memory_dir(pod_uid);
-    if dir.is_dir() {
+pub fn remove_memory(dirs: &NodeDirs, pod_uid: &str) {
+    let all = dirs.memory();
+    let dir = all.join(pod_uid);
+    if dir.is_dir() && is_own(&all) {
         let _ = fs::remove_dir_all(dir);
+        // Stays while other pods have something in it.
+        let _ = fs::remove_dir(all);
     }
+}
+
+/// Removes what all pods of a cluster have in memory.
+pub fn remove_all_memory(dirs: &NodeDirs) {
+    let all = dirs.memory();
+    if is_own(&all) {
+        let _ = fs::remove_dir_all(all);
+    }
+}
+
+/// Whether a folder of a place that all users share is really ours: its name can be foreseen.
+fn is_own(dir: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir() && meta.uid() == own)
 }
 
 fn prepare_one(
@@ -165,9 +180,13 @@ fn empty_dir(
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let mut dir = folder(pod, volume, dirs);
     if in_memory && rustix::fs::access(MEMORY, rustix::fs::Access::WRITE_OK).is_ok() {
-        let parent = memory_dir(uid);
-        make_dir(&parent, 0o700)?;
-        dir = parent.join(&volume.name);
+        let all = dirs.memory();
+        make_dir(&all, 0o700)?;
+        if is_own(&all) {
+            let parent = all.join(uid);
+            make_dir(&parent, 0o700)?;
+            dir = parent.join(&volume.name);
+        }
     }
     make_dir(&dir, 0o777)?;
     Ok(dir)
@@ -184,6 +203,7 @@ fn source(
     volume: &PreparedVolume,
     mount: &VolumeMount,
     environment: &Environment,
+    data_dir: &Path,
 ) -> Result<PathBuf, String> {
     let expression = mount.sub_path_expr.as_deref().filter(|path| !path.is_empty());
     let sub_path = match expression {
@@ -213,6 +233,14 @@ fn source(
         nearest = nearest.parent().unwrap_or(&root);
     }
     let is_inside = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(&root));
+    let is_ours = |path: &Path| {
+        // A folder above the data directory must not lead into it; a volume in it may be used.
+        let is_hidden = |path: PathBuf| self::is_inside(&path, data_dir);
+        !self::is_inside(&root, data_dir) && path.canonicalize().is_ok_and(is_hidden)
+    };
+    if is_ours(nearest) {
+        return Err(format!("subPath {sub_path:?} belongs to the cluster itself"));
+    }
     if !is_inside(nearest) {
         return Err(format!("subPath {sub_path:?} leads out of the volume"));
     }
@@ -228,12 +256,14 @@ fn source(
     path.canonicalize().map_err(failed)
 }
 
-fn folder(pod: &Pod, volume: &Volume, dirs: &NodeDirs) -> PathBuf {
-    dirs.volumes(pod.metadata.uid.as_deref().unwrap_or_default()).join(&volume.name)
+/// Whether `path`, which is resolved, is in the data directory.
+fn is_inside(path: &Path, data_dir: &Path) -> bool {
+    let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
+    path.starts_with(data_dir)
 }
 
-fn memory_dir(pod_uid: &str) -> PathBuf {
-    Path::new(MEMORY).join(format!("lockstep-{pod_uid}"))
+fn folder(pod: &Pod, volume: &Volume, dirs: &NodeDirs) -> PathBuf {
+    dirs.volumes(pod.metadata.uid.as_deref().unwrap_or_default()).join(&volume.name)
 }
 
 fn make_dir(dir: &Path, mode: u32) -> Result<(), String> {

@@ -79,8 +79,8 @@ impl Inner {
         let command = env::command(&container, &environment).map_err(config)?;
         let uid = pod.uid().unwrap_or_default();
         let prepared = self.lock().get(&uid).map(|it| it.volumes.clone()).unwrap_or_default();
-        let mounts =
-            volumes::mounts(&container, &prepared, &environment).map_err(|error| create(&error))?;
+        let mounts = volumes::mounts(&container, &prepared, &environment, &self.dirs)
+            .map_err(|error| create(&error))?;
         let inherits = self.options.allows_inherit
             && pod.annotations().get(INHERIT).is_some_and(|value| value == "true");
         let mut launch = Launch::new(id(pod, name, attempt), command);

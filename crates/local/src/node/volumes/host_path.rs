@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// The path to mount, if it is what `kind` says.
 pub(super) fn check(path: &Path, kind: Option<&str>, data_dir: &Path) -> Result<PathBuf, String> {
+    refuse_own(path, data_dir)?;
     let created = |error: io::Error| format!("cannot create {}: {error}", path.display());
     match kind.unwrap_or_default() {
         // Without a type anything goes, and what is missing becomes a folder.
@@ -38,10 +39,16 @@ pub(super) fn check(path: &Path, kind: Option<&str>, data_dir: &Path) -> Result<
         "BlockDevice" => return wrong("a block device"),
         other => return Err(format!("{other} is an invalid volume type")),
     }
-    let resolved = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
-    let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.to_owned());
-    if resolved.starts_with(&data_dir) {
+    refuse_own(path, data_dir)?;
+    // Resolved, so that what is mounted is what was looked at.
+    path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Refuses what is inside the data directory, or would be once it is created.
+fn refuse_own(path: &Path, data_dir: &Path) -> Result<(), String> {
+    let nearest = path.ancestors().find_map(|part| part.canonicalize().ok());
+    if nearest.is_some_and(|nearest| super::is_inside(&nearest, data_dir)) {
         return Err(format!("{} belongs to the cluster itself", path.display()));
     }
-    Ok(path.to_owned())
+    Ok(())
 }

@@ -165,7 +165,7 @@ fn mounts_show_what_was_asked_for_and_nothing_outside() {
         let pod = pod(json!({"emptyDir": {}}));
         let environment =
             crate::node::env::build(&pod, &container, &Sources::default(), &[]).unwrap();
-        mounts(&container, std::slice::from_ref(&empty), &environment)
+        mounts(&container, std::slice::from_ref(&empty), &environment, &bench.dirs)
     };
     let whole = mounted(json!({})).unwrap().remove(0);
     assert_eq!((&whole.source, whole.read_only), (&empty.path, false));
@@ -196,6 +196,42 @@ fn memory_is_given_back() {
     pod.metadata.uid = Some(uid.clone());
     let prepared = prepare(&pod, &bench.sources, &bench.dirs).unwrap().remove(0);
     assert!(prepared.path.is_dir());
-    remove_memory(&uid);
-    assert!(!Path::new(MEMORY).join(format!("lockstep-{uid}")).exists());
+    let all = bench.dirs.memory();
+    assert!(all.join(&uid).is_dir());
+    remove_memory(&bench.dirs, &uid);
+    assert!(!all.exists(), "the last pod takes the folder along");
+    prepare(&pod, &bench.sources, &bench.dirs).unwrap();
+    remove_all_memory(&bench.dirs);
+    assert!(!all.exists());
+}
+
+#[test]
+fn the_data_of_the_cluster_is_not_a_volume_by_any_path() {
+    let bench = Bench::new();
+    let data = bench.dirs.data().to_owned();
+    fs::create_dir_all(data.join("pki")).unwrap();
+    let outside = bench.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&data, outside.join("link")).unwrap();
+    for path in ["link", "link/pki", "link/new"] {
+        for kind in ["", "DirectoryOrCreate"] {
+            let wanted = json!({"hostPath": {"path": outside.join(path), "type": kind}});
+            let error = bench.prepare(wanted).unwrap_err();
+            assert!(error.contains("belongs to the cluster itself"), "{path}: {error}");
+        }
+    }
+    assert!(!data.join("new").exists(), "it is refused before anything is created");
+    let above = bench.prepare(json!({"hostPath": {"path": bench.folder.path()}})).unwrap();
+    for path in ["data/pki", "data/new", "outside/link/pki"] {
+        let container = serde_json::from_value(json!({
+            "name": "c",
+            "volumeMounts": [{"name": "v", "mountPath": "/m", "subPath": path}],
+        }))
+        .unwrap();
+        let environment = Environment::default();
+        let volumes = std::slice::from_ref(&above);
+        let error = mounts(&container, volumes, &environment, &bench.dirs).unwrap_err();
+        assert!(error.message.contains("belongs to the cluster itself"), "{path}: {error}");
+    }
+    assert!(!data.join("new").exists());
 }
