@@ -137,7 +137,7 @@ impl Embedded {
     ///
     /// # Errors
     /// When the data folder or the address cannot be used.
-    pub async fn start(options: Options) -> Result<Self, StartError> {
+    pub async fn start(mut options: Options) -> Result<Self, StartError> {
         let started = Instant::now();
         let now = Timestamp::now();
         let listener = match options.listen {
@@ -151,6 +151,9 @@ impl Embedded {
             data_dir: options.data_dir.clone(),
             limits: options.history,
         })?;
+        if let Some(folder) = &options.data_dir {
+            options.node_name = kept_name(folder, &options.node_name, &host_name())?;
+        }
         let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
         let folders = Folders::of(&options)?;
         let server = Server::new(Parts {
@@ -316,6 +319,19 @@ fn credentials(data_dir: Option<&Path>, now: Timestamp) -> Result<(Authority, To
     Ok((authority, token))
 }
 
+/// The name the node had when the cluster was first started. The pods that are bound to it stay its
+/// own when the machine is called something else later. A name that somebody chose wins.
+fn kept_name(folder: &Path, wanted: &str, machine: &str) -> Result<String, StartError> {
+    let path = folder.join("node-name");
+    let kept = files::read_if_present(&path)?.map(|text| text.trim().to_owned());
+    if let Some(kept) = kept.filter(|kept| !kept.is_empty() && wanted == machine) {
+        return Ok(kept);
+    }
+    files::private_folder(folder)?;
+    files::write_private(&path, wanted.as_bytes())?;
+    Ok(wanted.to_owned())
+}
+
 /// Names beside `localhost` under which requests may come in.
 fn names(node_name: &str) -> Vec<String> {
     let fixed = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"];
@@ -337,4 +353,17 @@ pub fn host_name() -> String {
         .collect();
     let clean = clean.trim_matches(['-', '.']);
     if clean.is_empty() { "localhost".to_owned() } else { clean.chars().take(63).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_keeps_its_name_when_the_machine_is_renamed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(kept_name(folder.path(), "first", "first").unwrap(), "first");
+        assert_eq!(kept_name(folder.path(), "second", "second").unwrap(), "first");
+        assert_eq!(kept_name(folder.path(), "chosen", "second").unwrap(), "chosen");
+    }
 }
