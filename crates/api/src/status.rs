@@ -248,10 +248,12 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
-    /// 422 about a core kind that is no resource of its own, such as `Binding`.
-    pub fn invalid_kind(kind: &str, name: &str, errors: &ErrorList) -> Self {
-        let details = Details { name: name.to_owned(), ..Details::default() };
-        Self::invalid_with(kind, kind, name, errors, details)
+    /// 422 about something of a group and kind that is no resource, such as `Binding`.
+    pub fn invalid_kind((group, kind): (&str, &str), name: &str, errors: &ErrorList) -> Self {
+        let dot = if group.is_empty() { "" } else { "." };
+        let (group_kind, group) = (format!("{kind}{dot}{group}"), group.to_owned());
+        let details = Details { name: name.to_owned(), group, ..Details::default() };
+        Self::invalid_with(&group_kind, kind, name, errors, details)
     }
 
     /// 422: `Pod "x" is invalid: <field errors>`.

@@ -21,7 +21,7 @@ pub fn bind(pod: &mut Json, binding: &Json, now: Timestamp) -> Result<(), Status
     let name = json::text(pod, &["metadata", "name"]).to_owned();
     let errors = validate_binding(binding);
     if !errors.is_empty() {
-        return Err(Status::invalid_kind("Binding", &name, &errors));
+        return Err(Status::invalid_kind(("", "Binding"), &name, &errors));
     }
     if let Some(why) = refusal(pod, &name) {
         return Err(Status::conflict_on("pods/binding", &name, &why));

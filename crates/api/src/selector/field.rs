@@ -52,6 +52,11 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
+    /// Whether the selector says anything about `field`.
+    pub fn names(&self, field: &str) -> bool {
+        self.terms.iter().any(|term| term.field == field)
+    }
+
     /// The one value `field` must have, when the selector demands one.
     pub fn exact(&self, field: &str) -> Option<&str> {
         self.terms

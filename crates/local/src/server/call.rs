@@ -79,11 +79,18 @@ impl Call {
         address: &Address,
         options: &ListOptions,
     ) -> Result<Filter, Status> {
+        let resource = &address.resource;
         let selectors = Selectors {
             labels: LabelSelector::parse(&options.label_selector)?,
-            fields: FieldSelector::parse(&options.field_selector, &*address.resource.strategy)?,
+            fields: FieldSelector::parse(&options.field_selector, &*resource.strategy)?,
         };
-        Ok(Filter::new(&address.resource, address.namespace.as_deref(), selectors))
+        // Kinds with fields of their own list the namespace only if they have one.
+        let has_own = !resource.strategy.selectable_fields().is_empty();
+        if has_own && !resource.is_namespaced() && selectors.fields.names("metadata.namespace") {
+            let why = resource.strategy.unsupported_field("metadata.namespace");
+            return Err(Status::bad_request(why));
+        }
+        Ok(Filter::new(resource, address.namespace.as_deref(), selectors))
     }
 }
 

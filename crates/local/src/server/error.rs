@@ -2,47 +2,14 @@
 
 use axum::{body::Body, response::Response};
 use http::{HeaderValue, StatusCode, header};
-use lockstep_api::{
-    ErrorList, Status,
-    status::{Cause, Details},
-};
+use lockstep_api::{ErrorList, Status, status::Details};
 
 use super::respond;
 use crate::server::negotiate::Output;
 
 /// 422 about the options of a request: `ListOptions.meta.k8s.io "" is invalid: ...`.
 pub(crate) fn invalid_options(kind: &str, errors: &ErrorList) -> Status {
-    invalid_object(("meta.k8s.io", kind), "", errors)
-}
-
-/// 422 about something that is no resource, by group and kind.
-pub(crate) fn invalid_object(
-    (group, kind): (&str, &str),
-    name: &str,
-    errors: &ErrorList,
-) -> Status {
-    let listed: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let why = match listed.as_slice() {
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    };
-    let causes = errors
-        .iter()
-        .map(|error| Cause {
-            reason: error.kind.reason().to_owned(),
-            message: error.body.clone(),
-            field: error.path.to_string(),
-        })
-        .collect();
-    let dot = if group.is_empty() { "" } else { "." };
-    let message = format!("{kind}{dot}{group} {name:?} is invalid: {why}");
-    failure(422, "Invalid", message).with_details(Details {
-        name: name.to_owned(),
-        group: group.to_owned(),
-        kind: kind.to_owned(),
-        causes,
-        ..Details::default()
-    })
+    Status::invalid_kind(("meta.k8s.io", kind), "", errors)
 }
 
 /// 405 for a path that is there and a method it has no use for.

@@ -59,6 +59,12 @@ async fn selectors_pick_exactly() {
         let answer = api.get(&format!("{PODS}?{bad}")).await;
         assert_eq!(answer.code, 400, "{bad}: {}", answer.text);
     }
+    // Kinds with fields of their own list the namespace only if they have one.
+    let by_namespace = "fieldSelector=metadata.namespace%3Dx";
+    for (plural, code) in [("nodes", 400), ("namespaces", 400), ("configmaps", 200)] {
+        let answer = api.get(&format!("/api/v1/{plural}?{by_namespace}")).await;
+        assert_eq!(answer.code, code, "{plural}: {}", answer.text);
+    }
     let message = api.get(&format!("{PODS}?fieldSelector=foo%3Dbar")).await.message();
     assert!(message.ends_with("field label not supported: foo"), "{message}");
 }

@@ -13,7 +13,6 @@ use crate::{
     node::logs::{self, LogOptions, LogStream},
     server::{
         call::{Address, Call},
-        error::invalid_object,
         query::Query,
     },
 };
@@ -130,7 +129,7 @@ fn options(query: &Query, pod: &str) -> Result<LogOptions, Status> {
         ));
     }
     if !errors.is_empty() {
-        return Err(invalid_object(("", "PodLogOptions"), pod, &errors));
+        return Err(Status::invalid_kind(("", "PodLogOptions"), pod, &errors));
     }
     let ago = |seconds: i64| {
         let past = Timestamp::now().saturating_sub(SignedDuration::from_secs(seconds));
