@@ -19,10 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Builds the binary and says where it is.
 pub(crate) fn build(is_release: bool) -> Result<PathBuf> {
-    let mut build = shell::cargo(["build", "--quiet", "--locked", "-p", "lockstep"]);
-    if is_release {
-        build.arg("--release");
-    }
+    let mut build = shell::cargo(["build", "--quiet", "--locked"]);
+    match is_release {
+        true => build.args(["--release", "-p", "lockstep"]),
+        // With the features that the tests were built with: what they compiled is used again.
+        false => build.args(["--workspace", "--all-targets"]),
+    };
     shell::run(&mut build)?;
     let target = match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => PathBuf::from(folder),
