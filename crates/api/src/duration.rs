@@ -12,7 +12,8 @@ const YEAR: i64 = 365 * DAY;
 /// What a cell says when a moment is not known.
 pub const UNKNOWN: &str = "<unknown>";
 
-/// A duration in whole seconds, with two or three significant figures: `119s`, `5m3s`, `47h`, `3d4h`.
+/// A duration in whole seconds, with two or three significant figures: `119s`, `5m3s`, `47h`,
+/// `3d4h`.
 ///
 /// Clocks of two machines may differ a little, so one second in the future still is `0s`; more than
 /// that is `<invalid>`.

@@ -111,7 +111,8 @@ impl FieldError {
         Self { kind: ErrorKind::Invalid, path: path.clone(), body }
     }
 
-    /// `Unsupported value: <value>: supported values: "a", "b"`; the set is printed in the order given.
+    /// `Unsupported value: <value>: supported values: "a", "b"`; the set is printed in the order
+    /// given.
     pub fn not_supported(path: &Path, value: impl serde::Serialize, supported: &[&str]) -> Self {
         let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
         let body = if quoted.is_empty() {

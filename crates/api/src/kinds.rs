@@ -30,8 +30,8 @@ pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// A typed view of one member of an object; the default when it is absent.
 ///
-/// The schema was checked before, so a value that does not fit is rare (a number out of range); it is
-/// reported like any other bad value.
+/// The schema was checked before, so a value that does not fit is rare (a number out of range); it
+/// is reported like any other bad value.
 pub(crate) fn view<T: DeserializeOwned + Default>(
     object: &Json,
     member: &str,

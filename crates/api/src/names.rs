@@ -262,7 +262,8 @@ pub fn name_is_dns1035_label(name: &str, is_prefix: bool) -> Faults {
 /// The longest a `generateName` may be before the suffix is appended.
 pub const GENERATED_PREFIX_MAX: usize = 58;
 
-/// A name made of `prefix`, cut to [`GENERATED_PREFIX_MAX`], and five characters drawn from `random`.
+/// A name made of `prefix`, cut to [`GENERATED_PREFIX_MAX`], and five characters drawn from
+/// `random`.
 pub fn generated(prefix: &str, random: u64) -> String {
     // No vowels and no 0, 1, 3: no words, and nothing that looks like something else.
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";

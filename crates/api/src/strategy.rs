@@ -54,9 +54,9 @@ pub trait Strategy: Send + Sync {
     /// Fills in what the user left out.
     fn fill_defaults(&self, _object: &mut Json) {}
 
-    /// Makes a decoded and defaulted object ready to be created (beyond metadata, which is common to
-    /// all kinds): clears what users may not set (status, where it has its own subresource) and adds
-    /// what only the server can.
+    /// Makes a decoded and defaulted object ready to be created (beyond metadata, which is common
+    /// to all kinds): clears what users may not set (status, where it has its own subresource) and
+    /// adds what only the server can.
     fn prepare_create(&self, object: &mut Json, _context: &WriteContext) {
         if self.has_status() {
             object.remove("status");
@@ -80,12 +80,12 @@ pub trait Strategy: Send + Sync {
         self.validate_create(object)
     }
 
-    /// Cleans up an update through `/status`. Everything but `metadata` and `status` has been carried
-    /// over from the old object before this is called.
+    /// Cleans up an update through `/status`. Everything but `metadata` and `status` has been
+    /// carried over from the old object before this is called.
     fn prepare_status_update(&self, _object: &mut Json, _old: &Json, _context: &WriteContext) {}
 
-    /// Says what is wrong with an update through `/status`. Everything but `metadata` and `status` has
-    /// been carried over from the old object before this is called.
+    /// Says what is wrong with an update through `/status`. Everything but `metadata` and `status`
+    /// has been carried over from the old object before this is called.
     fn validate_status_update(&self, _object: &Json, _old: &Json) -> ErrorList {
         ErrorList::new()
     }

@@ -1,4 +1,5 @@
-//! The parts of a control loop that need no IO: which key is due, and how long to wait after a failure.
+//! The parts of a control loop that need no IO: which key is due, and how long to wait after a
+//! failure.
 
 mod backoff;
 mod queue;

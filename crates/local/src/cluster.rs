@@ -109,8 +109,8 @@ impl Shared {
 }
 
 impl Cluster {
-    /// Opens the cluster of a data directory, or a new one in memory. Inside a runtime it also cleans
-    /// up after itself: what nobody owns any more goes.
+    /// Opens the cluster of a data directory, or a new one in memory. Inside a runtime it also
+    /// cleans up after itself: what nobody owns any more goes.
     ///
     /// # Errors
     /// When the directory is in use, or what is in it cannot be read.

@@ -1,5 +1,6 @@
-//! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints, the
-//! life and death of nodes. Each follows what it needs through a client and runs until it is aborted.
+//! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
+//! the life and death of nodes. Each follows what it needs through a client and runs until it is
+//! aborted.
 
 pub mod endpoints;
 pub mod node_lifecycle;

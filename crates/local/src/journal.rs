@@ -38,7 +38,8 @@ pub trait Journal: Send {
     /// Makes `records` safe: when this returns, a crash does not lose them.
     ///
     /// # Errors
-    /// When they could not be made safe; then none of them was kept, and a later commit may succeed.
+    /// When they could not be made safe; then none of them was kept, and a later commit may
+    /// succeed.
     fn commit(&mut self, records: &[Record]) -> Result<(), JournalError>;
 
     /// Says that no commit will follow.

@@ -43,7 +43,8 @@ impl ObjectKey {
     }
 }
 
-/// Follows all objects of `api` that `config` selects, for ever, trying again when the watch breaks.
+/// Follows all objects of `api` that `config` selects, for ever, trying again when the watch
+/// breaks.
 pub fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Change<K>> + Send
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,

@@ -2,8 +2,8 @@
 //! namespaces that go, events that are too old.
 //!
 //! Whoever runs this watches what happens, asks [`candidates`] which objects are worth a look, and
-//! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that the
-//! work goes on until there is nothing left to do.
+//! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that
+//! the work goes on until there is nothing left to do.
 
 pub mod expiry;
 mod namespace;

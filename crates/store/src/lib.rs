@@ -1,9 +1,10 @@
 //! Remembers: objects, their versions, what happened to them and who owns whom.
 //!
 //! A write is planned as a pure function over a [`Snapshot`] (see [`rest`]), which gives a
-//! [`Change`]. A change is staged in the [`Store`], its records are persisted by the caller, and only
-//! then is it published: no reader sees a revision before it is safe. This crate knows no disk, no
-//! clock and no thread; it hands out records and takes back "they are safe" or "they are lost".
+//! [`Change`]. A change is staged in the [`Store`], its records are persisted by the caller, and
+//! only then is it published: no reader sees a revision before it is safe. This crate knows no
+//! disk, no clock and no thread; it hands out records and takes back "they are safe" or "they are
+//! lost".
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 

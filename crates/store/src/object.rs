@@ -107,8 +107,8 @@ pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
-/// An object that is ready but for its revision. Encoding is the costly part of a write and needs no
-/// lock; putting in the digits is cheap.
+/// An object that is ready but for its revision. Encoding is the costly part of a write and needs
+/// no lock; putting in the digits is cheap.
 #[derive(Clone, Debug)]
 pub struct Draft {
     meta: Meta,

@@ -82,7 +82,8 @@ impl Store {
         Self { head, published, staged: VecDeque::new(), sealed: VecDeque::new(), log, last }
     }
 
-    /// Gives a change its revisions and lets the next change build on it. Readers do not see it yet.
+    /// Gives a change its revisions and lets the next change build on it. Readers do not see it
+    /// yet.
     pub fn stage(&mut self, change: Change) -> Result<Staged, StageError> {
         for check in &change.checks {
             self.check(check)?;

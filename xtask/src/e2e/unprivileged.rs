@@ -62,8 +62,8 @@ fn world(binary: &Path, has_namespaces: bool) -> Result<Summary> {
 }
 
 /// The command that starts the binary for that user. Namespaces are taken away where the kernel
-/// counts them: in a user namespace of its own, whose limit of further ones is zero. That leaves the
-/// rest of the machine as it is.
+/// counts them: in a user namespace of its own, whose limit of further ones is zero. That leaves
+/// the rest of the machine as it is.
 fn command(binary: &Path, is_root: bool, has_namespaces: bool) -> Command {
     const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                           exec setpriv --inh-caps=-all --ambient-caps=-all -- \"$0\" \"$@\"";

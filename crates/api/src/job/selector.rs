@@ -48,8 +48,8 @@ pub(super) fn copy_labels(object: &mut Json) {
     }
 }
 
-/// Says what is wrong with a generated selector and the labels that go with it. Jobs from before the
-/// labels had a prefix need only the old ones.
+/// Says what is wrong with a generated selector and the labels that go with it. Jobs from before
+/// the labels had a prefix need only the old ones.
 pub(super) fn validate(object: &Json, spec: &JobSpec, needs_prefixed: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     if spec.manual_selector == Some(true) || spec.selector.is_none() {

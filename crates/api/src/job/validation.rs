@@ -23,7 +23,8 @@ const INDEXED_MAX: i32 = 100_000;
 const MANAGED_BY_BYTES_MAX: usize = 63;
 const NEEDS_INDEXED: &str = "requires indexed completion mode";
 
-/// Says what is wrong with a Job. `needs_prefixed_labels` is false only for Jobs that never had them.
+/// Says what is wrong with a Job. `needs_prefixed_labels` is false only for Jobs that never had
+/// them.
 pub(super) fn validate(object: &Json, needs_prefixed_labels: bool) -> ErrorList {
     let mut errors = ErrorList::new();
     let spec: JobSpec = view(object, "spec", &mut errors);

@@ -1,5 +1,5 @@
-//! Event: what happened to an object. Two API versions show the same stored events: core/v1, which is
-//! the stored form, and events.k8s.io/v1.
+//! Event: what happened to an object. Two API versions show the same stored events: core/v1, which
+//! is the stored form, and events.k8s.io/v1.
 
 mod validation;
 

@@ -202,8 +202,8 @@ pub fn validate_finalizer_name(name: &str, path: &Path) -> ErrorList {
     invalid(path, name, names::qualified_name(name))
 }
 
-/// Says which finalizers are neither the system's own nor qualified by a domain. Built-in kinds refuse
-/// them; custom ones never did.
+/// Says which finalizers are neither the system's own nor qualified by a domain. Built-in kinds
+/// refuse them; custom ones never did.
 pub fn validate_qualified_finalizers(object: &Json) -> ErrorList {
     let path = Path::new("metadata").child("finalizers");
     let names = json::list(object, &["metadata", "finalizers"]).iter().enumerate();

@@ -1,4 +1,5 @@
-//! What a stock cluster's admission plugins do to every pod: service account, tolerations, priority.
+//! What a stock cluster's admission plugins do to every pod: service account, tolerations,
+//! priority.
 
 use serde_json::{Value, json};
 

@@ -15,8 +15,8 @@ use crate::{
 /// notes that it was scheduled.
 ///
 /// # Errors
-/// 422 when the binding names no node, 409 when the pod has one, is being deleted or is held back by
-/// scheduling gates. A precondition in the binding's metadata is the caller's to check.
+/// 422 when the binding names no node, 409 when the pod has one, is being deleted or is held back
+/// by scheduling gates. A precondition in the binding's metadata is the caller's to check.
 pub fn bind(pod: &mut Json, binding: &Json, now: Timestamp) -> Result<(), Status> {
     let name = json::text(pod, &["metadata", "name"]).to_owned();
     let errors = validate_binding(binding);

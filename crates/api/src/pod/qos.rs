@@ -8,8 +8,8 @@ use crate::{json, quantity::Quantity, strategy::Json};
 
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// `Guaranteed` when every container limits CPU and memory and requests just that, `BestEffort` when
-/// none says anything about them, else `Burstable`.
+/// `Guaranteed` when every container limits CPU and memory and requests just that, `BestEffort`
+/// when none says anything about them, else `Burstable`.
 pub fn class(spec: &Json) -> &'static str {
     let mut requests = BTreeMap::new();
     let mut limits = BTreeMap::new();

@@ -213,8 +213,8 @@ fn keep_what_the_server_set(pod: &mut Json, old: &Json) {
     }
 }
 
-/// `podIP` is the first of `podIPs`; where they differ the older field stands, since only writers that
-/// know nothing of the newer one let them.
+/// `podIP` is the first of `podIPs`; where they differ the older field stands, since only writers
+/// that know nothing of the newer one let them.
 fn mirror_pod_ip(pod: &mut Json) {
     let status = json::object_mut(pod, "status");
     let single = json::text(status, &["podIP"]).to_owned();

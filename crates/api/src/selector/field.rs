@@ -22,7 +22,8 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Parses the value of `fieldSelector` and checks that the kind can be selected by these fields.
+    /// Parses the value of `fieldSelector` and checks that the kind can be selected by these
+    /// fields.
     pub fn parse(selector: &str, strategy: &dyn Strategy) -> Result<Self, SelectorError> {
         let parsed = Self::parse_any(selector)?;
         match parsed.terms.iter().find(|term| !is_selectable(&term.field, strategy)) {

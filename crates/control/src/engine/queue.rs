@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 /// Keys with the moment each wants its next pass.
 ///
-/// A key is in at most one pass at a time: after [`WorkQueue::take_due`] hands it out it is held back,
-/// however often it is added, until [`WorkQueue::done`] is called for it.
+/// A key is in at most one pass at a time: after [`WorkQueue::take_due`] hands it out it is held
+/// back, however often it is added, until [`WorkQueue::done`] is called for it.
 #[derive(Clone, Debug)]
 pub struct WorkQueue<K> {
     due: BTreeMap<K, Timestamp>,

@@ -2,8 +2,8 @@
 //!
 //! [`Memory`] is what the node knows of one pod: the shell tells it what happened (a container
 //! started, exited, answered a probe) and [`plan`] says what to do next. Decisions are noted in the
-//! memory as they are made, so that planning again before anything has happened asks for nothing new.
-//! This room knows nothing of processes, files or the API: it sees their outcomes.
+//! memory as they are made, so that planning again before anything has happened asks for nothing
+//! new. This room knows nothing of processes, files or the API: it sees their outcomes.
 
 mod conditions;
 mod ending;
@@ -87,7 +87,8 @@ pub enum Step {
     Emit(Event),
     /// Make the pod's status this; then [`Memory::status_written`].
     WriteStatus(Box<PodStatus>),
-    /// Delete the object for good: grace 0, with its uid; [`Memory::delete_failed`] when that fails.
+    /// Delete the object for good: grace 0, with its uid; [`Memory::delete_failed`] when that
+    /// fails.
     ConfirmDelete,
     /// Take back the volumes and the address of the pod: it has ended, and its object says so.
     TearDown,

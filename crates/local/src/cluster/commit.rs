@@ -63,8 +63,8 @@ impl Cluster {
         Head { snapshot: core.store.head().clone(), roll_backs: core.roll_backs }
     }
 
-    /// Waits until `revision`, which a planner has seen in `head`, can be seen by all. The answer is
-    /// whether it can for sure: it may have been given up instead.
+    /// Waits until `revision`, which a planner has seen in `head`, can be seen by all. The answer
+    /// is whether it can for sure: it may have been given up instead.
     pub(super) async fn settle(&self, head: &Head, revision: Revision) -> bool {
         let mut progress = self.0.core.progress.subscribe();
         let is_given_up = |now: &Progress| now.roll_backs != head.roll_backs;
@@ -118,8 +118,8 @@ impl Shared {
         outcomes
     }
 
-    /// Stages what still fits. Without a journal it can be seen at once; otherwise the receiver says
-    /// when.
+    /// Stages what still fits. Without a journal it can be seen at once; otherwise the receiver
+    /// says when.
     fn stage(&self, changes: Vec<Change>) -> (Vec<Outcome>, Option<oneshot::Receiver<Saved>>) {
         let mut core = self.lock();
         if core.is_closed {
@@ -166,8 +166,8 @@ impl Shared {
         self.progress.send_modify(|progress| progress.revision = revision);
     }
 
-    /// Lets go of the last batch of each table whose events history has forgotten: a watcher that has
-    /// not seen it is too late.
+    /// Lets go of the last batch of each table whose events history has forgotten: a watcher that
+    /// has not seen it is too late.
     pub(super) fn forget_batches(&self, core: &Core) {
         let (log, published) = (core.store.log(), core.store.published());
         for (table, sender) in &self.tables {
@@ -260,8 +260,8 @@ fn run(shared: &Shared, journal: &mut dyn Journal) {
     }
 }
 
-/// Records that say again what is published of keys whose last commit failed: a disk that said no may
-/// still have kept what it was given.
+/// Records that say again what is published of keys whose last commit failed: a disk that said no
+/// may still have kept what it was given.
 fn restated(published: &Snapshot, doubtful: &BTreeSet<(Arc<str>, Arc<str>)>) -> Vec<Record> {
     let record = |(table, key): &(Arc<str>, Arc<str>)| {
         let object = published.get(table, key);

@@ -35,8 +35,8 @@ pub struct ListOptions {
 const RETAINED_FOR: Duration = Duration::from_secs(60);
 const RETAINED_MAX: usize = 8;
 
-/// The states that lists in pages go on from, so that a page costs no more than its objects. What is
-/// not kept here is worked out from history.
+/// The states that lists in pages go on from, so that a page costs no more than its objects. What
+/// is not kept here is worked out from history.
 #[derive(Default)]
 pub(super) struct Retained {
     states: BTreeMap<(Arc<str>, Revision), (Instant, Arc<Snapshot>)>,

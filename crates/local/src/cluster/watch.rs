@@ -1,5 +1,5 @@
-//! Watches: cursors into the store's bounded history. Nothing is queued for a watcher, so a slow one
-//! costs no memory; it is told when the history it needs is gone.
+//! Watches: cursors into the store's bounded history. Nothing is queued for a watcher, so a slow
+//! one costs no memory; it is told when the history it needs is gone.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The life and death of nodes: a node without heartbeat is lost, its pods are marked and evicted, and
-//! pods whose node no longer exists are collected.
+//! The life and death of nodes: a node without heartbeat is lost, its pods are marked and evicted,
+//! and pods whose node no longer exists are collected.
 
 mod decide;
 mod write;
@@ -88,8 +88,9 @@ struct Controller {
     recorder: Recorder,
     options: NodeLifecycleOptions,
     nodes: HashMap<String, Node>,
-    /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock counts,
-    /// and one that stands still with the machine: waking up must not look like a lost node.
+    /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock
+    /// counts, and one that stands still with the machine: waking up must not look like a lost
+    /// node.
     beats: HashMap<String, (Option<Timestamp>, Instant)>,
     pods: HashMap<String, Pod>,
     by_node: HashMap<String, BTreeSet<String>>,

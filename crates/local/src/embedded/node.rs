@@ -86,8 +86,8 @@ impl Node {
         Ok(Self { runtime: handle, agent, heartbeat, scratch })
     }
 
-    /// Ends every container as a node does that shuts down: its pod is told why, it is asked to, and
-    /// killed when its pod's grace is over. Then the agent ends too.
+    /// Ends every container as a node does that shuts down: its pod is told why, it is asked to,
+    /// and killed when its pod's grace is over. Then the agent ends too.
     pub(super) async fn stop(mut self, cluster: &Cluster) {
         self.heartbeat.abort();
         if let Some(agent) = self.agent.take() {

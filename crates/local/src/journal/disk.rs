@@ -1,7 +1,7 @@
 //! The journal of a data directory: one redb file and a lock beside it.
 //!
-//! Each object is kept once, under its table and key. The same transaction that writes objects writes
-//! the highest revision, so that no revision is ever given out twice.
+//! Each object is kept once, under its table and key. The same transaction that writes objects
+//! writes the highest revision, so that no revision is ever given out twice.
 
 mod lock;
 

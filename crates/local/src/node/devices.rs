@@ -118,8 +118,8 @@ impl Devices {
     }
 }
 
-/// The variables by which a container learns of its devices. Who has none of a kind that the machine has
-/// sees none.
+/// The variables by which a container learns of its devices. Who has none of a kind that the
+/// machine has sees none.
 pub fn variables(resource: &str, indices: &[u32]) -> Vec<(String, String)> {
     let list = indices.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let names: &[&str] = match resource {

@@ -95,8 +95,8 @@ impl Environment {
     }
 }
 
-/// Builds the environment of `container`. `base` is what every container has; the pod's own variables
-/// override it.
+/// Builds the environment of `container`. `base` is what every container has; the pod's own
+/// variables override it.
 pub fn build(
     pod: &Pod,
     container: &Container,

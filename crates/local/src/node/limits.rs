@@ -65,8 +65,8 @@ impl CgroupBase {
         }
     }
 
-    /// The cgroups for one container: only those it needs, because entering one takes the kernel some ten
-    /// milliseconds, one process at a time.
+    /// The cgroups for one container: only those it needs, because entering one takes the kernel
+    /// some ten milliseconds, one process at a time.
     pub(crate) fn plan(&self, id: &ContainerId, limits: &Limits) -> CgroupPlan {
         let needs_memory = limits.memory_bytes.is_some();
         let needs_cpu = limits.cpu_milli.is_some() || limits.cpu_request_milli.is_some();
@@ -116,8 +116,8 @@ fn unified(mounts: &str, own: &str, instance: &str) -> Option<PathBuf> {
     }
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
     let current = root.join(path.trim_start_matches('/'));
-    // Processes may live in the root cgroup and in leaves only, so a place above our own cgroup needs
-    // no move, while in our own we have to step aside into a leaf first.
+    // Processes may live in the root cgroup and in leaves only, so a place above our own cgroup
+    // needs no move, while in our own we have to step aside into a leaf first.
     let above = current.ancestors().skip(1).take_while(|dir| dir.starts_with(&root));
     for parent in above {
         if let Some(dir) = claim_unified(parent, instance) {

@@ -51,8 +51,8 @@ pub enum LogStream {
 
 /// Reads the log of one container instance of the pod `namespace`/`name`.
 ///
-/// The stream ends at the end of the log or, when following, after the container ended and everything
-/// it wrote was read. Dropping it is enough to stop.
+/// The stream ends at the end of the log or, when following, after the container ended and
+/// everything it wrote was read. Dropping it is enough to stop.
 pub fn read(
     dirs: &NodeDirs,
     namespace: &str,
@@ -80,7 +80,8 @@ struct Follow {
 }
 
 impl Follow {
-    /// Whether the container ended. Its socket is there from before its log until after its last line.
+    /// Whether the container ended. Its socket is there from before its log until after its last
+    /// line.
     fn has_ended(&self) -> bool {
         !self.dir.join(files::CONTROL).exists()
     }

@@ -1,8 +1,8 @@
 //! Addresses and names of pods on one machine.
 //!
-//! Every pod gets a loopback address of its own, so that pods can listen on the same port. A cluster
-//! claims one of the networks 127.64.0.0/16 to 127.127.0.0/16 for itself. Names are found in one hosts
-//! file per namespace, which containers see as `/etc/hosts`.
+//! Every pod gets a loopback address of its own, so that pods can listen on the same port. A
+//! cluster claims one of the networks 127.64.0.0/16 to 127.127.0.0/16 for itself. Names are found
+//! in one hosts file per namespace, which containers see as `/etc/hosts`.
 
 mod addresses;
 mod hosts;

@@ -40,8 +40,8 @@ const CLOSE_POLL: Duration = Duration::from_millis(10);
 /// How containers are run.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
-    /// The executable that becomes a shim when its first argument is [`SHIM_ARGUMENT`]; this one if not
-    /// given.
+    /// The executable that becomes a shim when its first argument is [`SHIM_ARGUMENT`]; this one if
+    /// not given.
     pub shim: Option<PathBuf>,
     /// Whether containers end with this process, however it ends, rather than go on without it.
     pub die_with_parent: bool,
@@ -165,8 +165,8 @@ impl Runtime {
         let (shim_launch, warnings) = self.prepare(launch)?;
         let shared = Arc::clone(&self.shared);
         let shim = self.shim.clone();
-        // In a task of its own: a caller that gives up waiting must not leave a container behind that
-        // nobody knows of.
+        // In a task of its own: a caller that gives up waiting must not leave a container behind
+        // that nobody knows of.
         let task = tokio::spawn(async move {
             let _counted = starting;
             attend::start(shared, shim, shim_launch).await
@@ -198,8 +198,8 @@ impl Runtime {
         }
     }
 
-    /// Starts nothing any more, kills what runs and waits for its end, that of containers which were
-    /// just being started too.
+    /// Starts nothing any more, kills what runs and waits for its end, that of containers which
+    /// were just being started too.
     pub async fn close(&self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
         loop {

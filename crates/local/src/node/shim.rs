@@ -1,9 +1,10 @@
 //! The process that looks after one container.
 //!
-//! The `lockstep` executable starts itself once per container with a hidden first argument. The shim
-//! enters the container's namespaces, starts its main process, copies its output into log files,
-//! carries out requests, and when the main process ends it kills whatever is left, writes down how it
-//! ended, and goes. It has one thread, and it outlives `lockstep` unless it is told not to.
+//! The `lockstep` executable starts itself once per container with a hidden first argument. The
+//! shim enters the container's namespaces, starts its main process, copies its output into log
+//! files, carries out requests, and when the main process ends it kills whatever is left, writes
+//! down how it ended, and goes. It has one thread, and it outlives `lockstep` unless it is told not
+//! to.
 
 mod children;
 mod connection;
@@ -67,11 +68,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Closes whatever `lockstep` itself inherited: a container must not hold on to the pipes of a shell.
+/// Closes whatever `lockstep` itself inherited: a container must not hold on to the pipes of a
+/// shell.
 #[expect(unsafe_code, reason = "closing descriptors by number has no safe wrapper")]
 fn close_inherited() {
-    // SAFETY: nothing in this process has opened a descriptor beyond the standard three yet. Kernels
-    // without the call leave them open, which is untidy but sound.
+    // SAFETY: nothing in this process has opened a descriptor beyond the standard three yet.
+    // Kernels without the call leave them open, which is untidy but sound.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
     }

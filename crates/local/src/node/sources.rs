@@ -14,7 +14,8 @@ pub struct Sources {
     pub secrets: BTreeMap<String, Secret>,
     /// Services, of any namespace.
     pub services: Vec<Service>,
-    /// Service account tokens by audience and requested seconds; the empty audience is the API server's.
+    /// Service account tokens by audience and requested seconds; the empty audience is the API
+    /// server's.
     pub tokens: BTreeMap<(String, i64), String>,
     /// Facts about the node.
     pub node: NodeFacts,

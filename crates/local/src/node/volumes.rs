@@ -56,8 +56,8 @@ pub fn prepare(
         .collect()
 }
 
-/// Brings the volumes of a running pod up to date that show objects of the API. Returns whether anything
-/// changed.
+/// Brings the volumes of a running pod up to date that show objects of the API. Returns whether
+/// anything changed.
 pub fn refresh(pod: &Pod, sources: &Sources, dirs: &NodeDirs) -> Result<bool, MountError> {
     let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
     let mut has_changed = false;
@@ -225,8 +225,8 @@ fn source(
     }
     let path = volume.path.join(relative);
     let failed = |error: io::Error| format!("failed to create subPath {sub_path:?}: {error}");
-    // The path could lead out through a link that a container made, so it is resolved before anything is
-    // created, and again for what is handed on.
+    // The path could lead out through a link that a container made, so it is resolved before
+    // anything is created, and again for what is handed on.
     let root = volume.path.canonicalize().map_err(failed)?;
     let mut nearest = path.as_path();
     while !nearest.exists() {

@@ -22,7 +22,8 @@ use lockstep_store::Object;
 
 use super::{call::Call, present::Presenter, respond};
 
-/// The answer to a request about one object: the object as it is now, and what the user should know.
+/// The answer to a request about one object: the object as it is now, and what the user should
+/// know.
 pub(crate) fn shown(
     call: &Call,
     presenter: &Presenter,

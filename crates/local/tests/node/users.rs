@@ -1,4 +1,5 @@
-//! Everything again for a user without rights, with user namespaces and with a kernel that forbids them.
+//! Everything again for a user without rights, with user namespaces and with a kernel that forbids
+//! them.
 
 use std::fs;
 use std::io;

@@ -8,7 +8,8 @@ use serde_json::Value;
 pub const OPERATIONS_MAX: usize = 10_000;
 /// How much all copies of one patch may add.
 const COPIED_MAX: usize = 3 << 20;
-/// How deep an object may be nested. What is stored must be readable again, and readers stop at 128.
+/// How deep an object may be nested. What is stored must be readable again, and readers stop at
+/// 128.
 const DEPTH_MAX: usize = 120;
 /// How far the estimate of the depth may run ahead before the object is measured.
 const DEPTH_ESTIMATE_MAX: usize = 1_000;

@@ -61,8 +61,8 @@ fn accept(
     Ok(strategy.warnings(object, None))
 }
 
-/// The name of the object, generated when only a prefix is given. After the last attempt the name is
-/// one that is taken, and the answer is the same as for a name the user chose.
+/// The name of the object, generated when only a prefix is given. After the last attempt the name
+/// is one that is taken, and the answer is the same as for a name the user chose.
 fn settle_name(scene: &Scene<'_>, object: &mut Json) -> String {
     let meta = metadata::metadata(object);
     let name = json::text(meta, &["name"]).to_owned();

@@ -146,8 +146,8 @@ fn stage(scene: &Scene<'_>, object: &mut Json, old: &Object, options: &DeleteOpt
     Stage::Graceful(grace)
 }
 
-/// The finalizers the object has from now on: its own, and that of the garbage collector when it has
-/// work to do first. The request decides, else the object's finalizers, else the kind.
+/// The finalizers the object has from now on: its own, and that of the garbage collector when it
+/// has work to do first. The request decides, else the object's finalizers, else the kind.
 fn finalizers_for(scene: &Scene<'_>, old: &Object, options: &DeleteOptions) -> Vec<String> {
     let has = |name: &str| old.meta.finalizers.iter().any(|finalizer| &**finalizer == name);
     let propagation = match options.propagation {

@@ -72,7 +72,8 @@ pub(super) fn fill_system_fields(object: &mut Json, context: &WriteContext) {
 
 /// Says in `meta` that the object is to be gone after `grace` seconds.
 pub(super) fn mark_deleting(meta: &mut Json, now: Timestamp, grace: i64) {
-    // Controllers must not act on the spec of an object that is going away, so it counts as changed.
+    // Controllers must not act on the spec of an object that is going away, so it counts as
+    // changed.
     let generation = json::integer(meta, &["generation"]).unwrap_or_default();
     if !meta.contains_key("deletionTimestamp") && generation > 0 {
         meta.insert("generation".to_owned(), (generation + 1).into());
@@ -82,8 +83,8 @@ pub(super) fn mark_deleting(meta: &mut Json, now: Timestamp, grace: i64) {
     meta.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
 }
 
-/// Drops empty members that mean the same as absent ones, so that an unchanged object stays the same
-/// to the byte.
+/// Drops empty members that mean the same as absent ones, so that an unchanged object stays the
+/// same to the byte.
 pub(super) fn normalize(object: &mut Json) {
     let meta = metadata(object);
     meta.remove("managedFields");
@@ -97,7 +98,8 @@ pub(super) fn normalize(object: &mut Json) {
     });
 }
 
-/// The name made from `prefix` for the `attempt`-th time; `seed` is where its randomness comes from.
+/// The name made from `prefix` for the `attempt`-th time; `seed` is where its randomness comes
+/// from.
 pub(super) fn generated_name(prefix: &str, seed: &str, attempt: u64) -> String {
     let mut cut = prefix.len().min(GENERATED_LENGTH_MAX - SUFFIX_LENGTH);
     while !prefix.is_char_boundary(cut) {

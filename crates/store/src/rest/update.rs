@@ -139,7 +139,8 @@ fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
                 None => drop(spec.remove("finalizers")),
             }
         }
-        // Upstream lets the metadata in with the status: labels, annotations and finalizers may change.
+        // Upstream lets the metadata in with the status: labels, annotations and finalizers may
+        // change.
         "status" => {
             keep(&mut merged, &object, "status");
             keep(&mut merged, &object, "metadata");

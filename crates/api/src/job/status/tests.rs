@@ -22,7 +22,8 @@ fn with(mut status: Value, changes: Value) -> Value {
     status
 }
 
-/// What is said about a change of the status of a Job with this spec, without the leading `status.`.
+/// What is said about a change of the status of a Job with this spec, without the leading
+/// `status.`.
 fn said(spec: &Value, old: &Value, new: &Value) -> Vec<String> {
     let job = |status: &Value| {
         json!({"spec": spec, "status": status}).as_object().expect("an object").clone()

@@ -55,7 +55,8 @@ pub(super) fn prepare_create(object: &mut Json) {
     choose_families(spec, None);
 }
 
-/// Carries over what was allocated and not given again, then drops what the new type has no use for.
+/// Carries over what was allocated and not given again, then drops what the new type has no use
+/// for.
 pub(super) fn prepare_update(object: &mut Json, old: &Json) {
     let empty = Json::new();
     let old = old.get("spec").and_then(Value::as_object).unwrap_or(&empty);

@@ -1,8 +1,8 @@
 //! Pods of a node that shuts down.
 //!
 //! That the node goes is written into the status before anything is stopped. What ends after that
-//! ended because of us, whatever its exit code says: a container that may run again does so when the
-//! node is back, and a pod with one that may not has failed. Neither has succeeded.
+//! ended because of us, whatever its exit code says: a container that may run again does so when
+//! the node is back, and a pod with one that may not has failed. Neither has succeeded.
 
 use k8s_openapi::api::core::v1::Pod;
 

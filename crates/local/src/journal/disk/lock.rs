@@ -12,8 +12,8 @@ use crate::journal::JournalError;
 /// The name of the file that is locked; it holds the pid of the process that has the lock.
 const FILE: &str = "lock";
 
-/// A directory held against other processes. The system lets go of it when the process ends, however
-/// it ends.
+/// A directory held against other processes. The system lets go of it when the process ends,
+/// however it ends.
 pub(super) struct DirLock {
     _file: File,
 }

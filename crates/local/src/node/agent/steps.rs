@@ -167,7 +167,8 @@ fn later(now: Timestamp, failures: &mut u32) -> Timestamp {
     now.checked_add(wait).unwrap_or(now)
 }
 
-/// Writes the status; gives back the object as it is now, `None` when it is no longer the one we know.
+/// Writes the status; gives back the object as it is now, `None` when it is no longer the one we
+/// know.
 async fn write_status(
     client: &Client,
     pod: &Pod,

@@ -1,6 +1,7 @@
 //! `$(NAME)` in values, commands and arguments.
 
-/// Replaces `$(NAME)` where `value_of` knows the name and leaves it as it is otherwise; `$$` is a `$`.
+/// Replaces `$(NAME)` where `value_of` knows the name and leaves it as it is otherwise; `$$` is a
+/// `$`.
 pub(super) fn expand(text: &str, value_of: impl Fn(&str) -> Option<String>) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Pod, Service};
 
-/// The variables for the services `pod` sees: those of its namespace unless it switched that off, and
-/// always the API server's.
+/// The variables for the services `pod` sees: those of its namespace unless it switched that off,
+/// and always the API server's.
 pub(super) fn variables(pod: &Pod, services: &[Service]) -> BTreeMap<String, String> {
     let namespace = pod.metadata.namespace.as_deref();
     let links = pod.spec.as_ref().and_then(|spec| spec.enable_service_links).unwrap_or(true);

@@ -43,7 +43,8 @@ impl Cgroup {
         self.procs.iter().filter_map(|file| file.as_fd().try_clone_to_owned().ok()).collect()
     }
 
-    /// What becomes readable when memory ran out, where the kernel does not end the container itself.
+    /// What becomes readable when memory ran out, where the kernel does not end the container
+    /// itself.
     pub(crate) fn oom(&self) -> Option<&OwnedFd> {
         self.oom.as_ref()
     }
@@ -130,7 +131,8 @@ fn remove(dir: &Path) {
 fn set_v2(dir: &Path, limits: &Limits) -> io::Result<()> {
     if let Some(bytes) = limits.memory_bytes {
         fs::write(dir.join("memory.max"), bytes.to_string())?;
-        // Without swap the limit is the limit; the file is missing where there is no swap accounting.
+        // Without swap the limit is the limit; the file is missing where there is no swap
+        // accounting.
         let _ = fs::write(dir.join("memory.swap.max"), "0");
     }
     let _ = fs::write(dir.join("memory.oom.group"), "1");

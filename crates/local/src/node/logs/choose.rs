@@ -1,4 +1,5 @@
-//! Which instance of a container a request for logs means, and what to say when there is none. Pure.
+//! Which instance of a container a request for logs means, and what to say when there is none.
+//! Pure.
 
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus};
 

@@ -16,7 +16,8 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart; `None` if it is not one of ours, as after a crash in the middle of writing.
+    /// Takes a line apart; `None` if it is not one of ours, as after a crash in the middle of
+    /// writing.
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let mut parts = line.splitn(4, |byte| *byte == b' ');
         let (time_text, stream, tag) = (parts.next()?, parts.next()?, parts.next()?);

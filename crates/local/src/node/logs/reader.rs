@@ -120,8 +120,8 @@ impl Reader {
         Ok(files)
     }
 
-    /// Goes on to the file after the current one, if it has been set aside. Returns whether there is more
-    /// to read.
+    /// Goes on to the file after the current one, if it has been set aside. Returns whether there
+    /// is more to read.
     fn go_to_newer(&mut self) -> io::Result<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
         let number = file.metadata()?.ino();
@@ -199,7 +199,8 @@ fn newer(dir: PathBuf, name: &str, number: u64) -> io::Result<Option<File>> {
     }
 }
 
-/// The file that has the last `lines` lines, at the first of them; files after it are found by reading on.
+/// The file that has the last `lines` lines, at the first of them; files after it are found by
+/// reading on.
 fn tail(files: &mut Vec<File>, lines: u64) -> io::Result<File> {
     let mut wanted = lines;
     loop {

@@ -1,5 +1,5 @@
-//! Tells when something changes in a folder. One inotify instance serves all readers, because a user may
-//! have only some hundred of them.
+//! Tells when something changes in a folder. One inotify instance serves all readers, because a
+//! user may have only some hundred of them.
 
 use std::collections::HashMap;
 use std::io;

@@ -12,8 +12,8 @@ use super::PodName;
 /// The second bytes of the networks that clusters can claim.
 static NETWORKS: std::ops::Range<u8> = 64..128;
 
-/// A network that no other cluster on this machine uses. Given back by the kernel when the process ends,
-/// however it ends.
+/// A network that no other cluster on this machine uses. Given back by the kernel when the process
+/// ends, however it ends.
 pub(super) struct Claim {
     network: u8,
     _socket: UnixListener,
@@ -121,7 +121,8 @@ impl Addresses {
     }
 
     fn free(&mut self) -> Option<Ipv4Addr> {
-        // The first and the last two are left alone: they look like network and broadcast addresses.
+        // The first and the last two are left alone: they look like network and broadcast
+        // addresses.
         for _ in 0..=u16::MAX {
             let [high, low] = self.next.to_be_bytes();
             self.next = self.next.checked_add(1).filter(|next| *next < u16::MAX).unwrap_or(2);

@@ -15,8 +15,8 @@ impl Names {
 
     /// `text` with the names in it replaced by their addresses.
     ///
-    /// A name with a dot is replaced wherever it stands. A bare one is so often just a word that it is
-    /// replaced only where a host must be: after `//` or `@`, or before a port.
+    /// A name with a dot is replaced wherever it stands. A bare one is so often just a word that it
+    /// is replaced only where a host must be: after `//` or `@`, or before a port.
     pub fn replace(&self, text: &str) -> String {
         let mut replaced = String::with_capacity(text.len());
         let mut rest = text;

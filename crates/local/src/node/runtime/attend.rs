@@ -23,7 +23,8 @@ use crate::node::shim::wire::{
     self, KIND_OUTPUT, Reply, Request, SHIM_ARGUMENT, ShimLaunch, files,
 };
 
-/// A shim that takes longer to start its container hangs in a system call, on a dead network mount say.
+/// A shim that takes longer to start its container hangs in a system call, on a dead network mount
+/// say.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// How much longer than its timeout an exec may take before the shim is taken for stuck.
 const EXEC_SLACK: Duration = Duration::from_secs(5);
@@ -213,8 +214,8 @@ async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, Ve
     Ok((head[4], payload))
 }
 
-/// Waits for the end of a shim, so that it does not stay as a zombie. It has closed its socket, so it is
-/// all but gone.
+/// Waits for the end of a shim, so that it does not stay as a zombie. It has closed its socket, so
+/// it is all but gone.
 async fn reap(mut child: Child) {
     let _ = tokio::task::spawn_blocking(move || child.wait()).await;
 }

@@ -1,5 +1,5 @@
-//! Containers without their own view of the machine: what would be mounted or resolved is replaced in
-//! the environment and the arguments instead.
+//! Containers without their own view of the machine: what would be mounted or resolved is replaced
+//! in the environment and the arguments instead.
 
 use std::path::{Path, PathBuf};
 

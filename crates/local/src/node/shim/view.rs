@@ -2,8 +2,8 @@
 //!
 //! The container sees the machine as it is, with its volumes on top. A volume's path need not exist
 //! here, and nothing is ever created on the machine: a folder that lacks an entry is covered with a
-//! small file system in memory into which its children are mounted back. For `/` itself that is a new
-//! root.
+//! small file system in memory into which its children are mounted back. For `/` itself that is a
+//! new root.
 
 mod device;
 mod place;

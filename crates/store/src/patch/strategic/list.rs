@@ -191,8 +191,8 @@ fn union(
     Ok(merged)
 }
 
-/// `merged` with the elements `order` names in that order, and the others among them as they were in
-/// `before`, as far as that goes.
+/// `merged` with the elements `order` names in that order, and the others among them as they were
+/// in `before`, as far as that goes.
 fn arranged(
     merged: Vec<Value>,
     order: &[Value],
