@@ -34,7 +34,7 @@ use crate::{
     tls::{Authority, TlsError},
 };
 
-pub use node::NodeOptions;
+pub use node::{Killer, NodeOptions};
 
 use node::Node;
 use scratch::Scratch;
@@ -218,6 +218,11 @@ impl Embedded {
         self.ready_after
     }
 
+    /// What kills all containers at once, for when [`Embedded::shutdown`] takes too long.
+    pub fn killer(&self) -> Killer {
+        self.node.as_ref().map(Node::killer).unwrap_or_default()
+    }
+
     /// Stops the cluster: containers are asked to end and get the grace of their pods, what is
     /// being answered is answered, watches end, connections close. When this returns, the data
     /// directory is free for another cluster, even if clients of this one are still around.
@@ -277,15 +282,11 @@ async fn start_agents(
     folders: Option<Folders>,
     server: &Server,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
-    let mut agents = Vec::new();
-    if options.node.is_some() || options.fake_nodes.is_some() {
-        let client = server.client(User::component("kube-scheduler"));
-        agents.push(scheduler::spawn(client, SchedulerOptions::default()));
-        let client = server.client(User::component("kube-controller-manager"));
-        agents.extend(controllers::spawn(&client, &ControllerOptions::default()));
-    }
-    if let Some(fake) = options.fake_nodes {
-        agents.push(fake::spawn(server.client(User::component("node:fake")), fake));
+    let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
+    let fake_client = server.client(User::component("node:fake"));
+    let fake_count = options.fake_nodes.as_ref().map_or(0, |fake| fake.count);
+    if has_nodes {
+        fake::retire(&fake_client, fake_count).await;
     }
     let node = match (options.node, folders) {
         (Some(node), Some(folders)) => {
@@ -293,6 +294,18 @@ async fn start_agents(
         }
         _ => None,
     };
+    let mut agents = Vec::new();
+    if let Some(fake) = options.fake_nodes {
+        agents.push(fake::spawn(fake_client, fake));
+    }
+    // The scheduler comes when there is somewhere to place pods: whatever it says about them before
+    // would be wrong a moment later.
+    if has_nodes {
+        let client = server.client(User::component("kube-scheduler"));
+        agents.push(scheduler::spawn(client, SchedulerOptions::default()));
+        let client = server.client(User::component("kube-controller-manager"));
+        agents.extend(controllers::spawn(&client, &ControllerOptions::default()));
+    }
     Ok((node, agents))
 }
 

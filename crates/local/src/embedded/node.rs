@@ -42,6 +42,19 @@ pub struct NodeOptions {
     pub pods: pod::Options,
 }
 
+/// Kills the containers of a cluster, also while it is shutting down.
+#[derive(Default)]
+pub struct Killer(Option<Arc<Runtime>>);
+
+impl Killer {
+    /// Kills every container that runs.
+    pub fn kill_all(&self) {
+        if let Some(runtime) = &self.0 {
+            runtime.running().iter().for_each(|id| runtime.kill(id));
+        }
+    }
+}
+
 /// A running node.
 pub(super) struct Node {
     runtime: Arc<Runtime>,
@@ -81,9 +94,18 @@ impl Node {
         let handle = Arc::clone(&runtime.0);
         let (backend, ends) = ProcessBackend::new(client.clone(), runtime, network, &dirs, process);
         let agent = AgentOptions { pods: options.pods, ..AgentOptions::for_node(name) };
+        // A cluster is ready when its pods have somewhere to go.
+        if let Err(error) = status::register(&client, &description).await {
+            warn!(node = name, %error, "node not registered, trying again");
+        }
         let heartbeat = status::spawn(client.clone(), description);
         let agent = Some(Agent::start(client, backend, ends, agent));
         Ok(Self { runtime: handle, agent, heartbeat, scratch })
+    }
+
+    /// What kills the containers of this node.
+    pub(super) fn killer(&self) -> Killer {
+        Killer(Some(Arc::clone(&self.runtime)))
     }
 
     /// Ends every container as a node does that shuts down: its pod is told why, it is asked to,

@@ -14,6 +14,7 @@ use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use kube::api::{DeleteParams, ListParams};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::pod::{
@@ -95,6 +96,32 @@ pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
         }
         nodes.abort();
     })
+}
+
+/// Removes fake nodes of earlier times beyond the first `count`: nobody runs pods on them any more.
+pub async fn retire(client: &Client, count: usize) {
+    let api: Api<Node> = Api::all(client.clone());
+    let nodes = match api.list(&ListParams::default().labels(FAKE_NODE)).await {
+        Ok(nodes) => nodes.items,
+        Err(error) => return warn!(%error, "fake nodes of earlier times not found out"),
+    };
+    let left = nodes.iter().filter(|node| !is_served(&node.name_any(), count));
+    futures::stream::iter(left)
+        .for_each_concurrent(REGISTER_AT_ONCE, |node| {
+            let (api, name) = (&api, node.name_any());
+            async move {
+                if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
+                    warn!(node = %name, %error, "fake node of earlier times not removed");
+                }
+            }
+        })
+        .await;
+}
+
+/// Whether a node is one of the first `count` fake ones.
+fn is_served(node: &str, count: usize) -> bool {
+    let index = node.strip_prefix("fake-").and_then(|index| index.parse::<usize>().ok());
+    index.is_some_and(|index| index < count)
 }
 
 /// Keeps the names of fake nodes that are gone or to look lost.
@@ -201,8 +228,7 @@ impl FakeBackend {
 
 impl Backend for FakeBackend {
     fn owns(&self, node: &str) -> bool {
-        let index = node.strip_prefix("fake-").and_then(|index| index.parse::<usize>().ok());
-        index.is_some_and(|index| index < self.count)
+        is_served(node, self.count)
     }
 
     fn is_silent(&self, node: &str) -> bool {

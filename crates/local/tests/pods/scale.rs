@@ -2,8 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use lockstep_local::embedded::{Embedded, Options};
+use lockstep_local::node::fake::FakeOptions;
 use serde_json::json;
 
 use super::support::{Cluster, phase};
@@ -51,4 +54,29 @@ async fn many_fake_pods_run_on_fake_nodes() {
     }
     until_succeeded(&cluster, 200).await;
     println!("200 fake pods: {:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fake_nodes_of_earlier_times_are_gone_before_pods_are_placed() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = async |count| {
+        let data_dir = Some(folder.path().to_path_buf());
+        let fake_nodes = Some(FakeOptions::new(count));
+        Embedded::start(Options { data_dir, fake_nodes, ..Options::default() }).await.unwrap()
+    };
+    let names = async |cluster: &Embedded| -> Vec<String> {
+        let nodes: Api<Node> = Api::all(cluster.client());
+        let list = nodes.list(&ListParams::default()).await.unwrap();
+        list.iter().map(ResourceExt::name_any).collect()
+    };
+    let first = start(3).await;
+    let limit = Instant::now() + Duration::from_secs(20);
+    while names(&first).await.len() < 3 {
+        assert!(Instant::now() < limit, "the nodes do not come");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    first.shutdown().await;
+    let second = start(1).await;
+    assert_eq!(names(&second).await, ["fake-0"]);
+    second.shutdown().await;
 }
