@@ -19,6 +19,7 @@ mod node;
 mod output;
 mod refusal;
 mod run;
+mod signals;
 mod table;
 mod tabs;
 mod targets;

@@ -1,7 +1,6 @@
 //! `lockstep up`: a cluster on this machine, until it is told to stop.
 
 use std::{
-    ffi::OsString,
     fs::{self, File},
     io::{BufRead, BufReader, ErrorKind, IsTerminal},
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -12,13 +11,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use lockstep_local::embedded::{self, Embedded, StartError};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     datadir::{self, Running},
     exit::{Ending, Exit},
     node::NodeOptions,
     output,
+    signals::Signals,
 };
 
 /// Where the API listens when nobody says and nobody else does: the port kubectl users know.
@@ -78,35 +77,31 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         None => datadir::default()?,
     };
     make_private(&folder)?;
-    if options.detach {
+    if options.detach && !options.detached {
         return detach(&folder);
     }
     if options.detached {
-        // A session of its own: the terminal's signals are for the terminal's programs.
+        // A session of its own: the terminal's signals are for the terminal's programs. The folder
+        // we came from may be removed or unmounted, and by now nothing is relative to it.
         let _ = rustix::process::setsid();
+        std::env::set_current_dir("/").context("cannot leave the current folder")?;
     }
     start_logging(&options.log)?;
     let _running = Running::claim(&folder)
         .map_err(|error| Ending::error(Exit::Cluster, format!("error: {error:#}")))?;
-    let mut interrupted = signal(SignalKind::interrupt())?;
-    let mut terminated = signal(SignalKind::terminate())?;
+    let mut signals = Signals::listen()?;
     let embedded = start(options, &folder).await?;
     if options.in_memory {
         write_kubeconfig(&folder, embedded.kubeconfig().unwrap_or_default())?;
     }
-    output::data(banner(&embedded, &folder, options))?;
-    let exit = tokio::select! {
-        _ = interrupted.recv() => Exit::Interrupted,
-        _ = terminated.recv() => Exit::Success,
-    };
+    // A cluster nobody listens to is a cluster all the same.
+    let _heard = output::data(banner(&embedded, &folder, options));
+    signals.next().await;
     output::note("stopping: pods get their grace period (again to stop at once)");
-    tokio::select! {
-        () = embedded.shutdown() => {}
-        _ = interrupted.recv() => {}
-        _ = terminated.recv() => {}
-    }
-    // Ctrl-C is the documented way to stop a foreground cluster, so it is no failure.
-    Ok(if exit == Exit::Interrupted { Exit::Success } else { exit })
+    let killer = embedded.killer();
+    signals.or_quickly(embedded.shutdown(), killer).await;
+    // Signals are the documented way to stop a cluster, so being stopped is no failure.
+    Ok(Exit::Success)
 }
 
 async fn start(options: &Options, folder: &Path) -> Result<Embedded> {
@@ -161,12 +156,9 @@ fn detach(folder: &Path) -> Result<Exit> {
         .open(&path)
         .with_context(|| format!("cannot write {}", path.display()))?;
     let told_before = log.metadata()?.len();
-    let arguments = std::env::args_os().skip(1).filter(|word| !is_detach(word));
     let mut child = Command::new(std::env::current_exe().context("cannot find this program")?)
-        .args(arguments)
+        .args(std::env::args_os().skip(1))
         .arg("--detached")
-        .current_dir("/")
-        .env("LOCKSTEP_CALLER_DIR", std::env::current_dir()?)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
@@ -175,7 +167,7 @@ fn detach(folder: &Path) -> Result<Exit> {
     let said = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
     for line in said.lines() {
         let line = line?;
-        output::line(&line)?;
+        let _heard = output::line(&line);
         if line.starts_with(LAST_LINE) {
             return Ok(Exit::Success);
         }
@@ -185,11 +177,8 @@ fn detach(folder: &Path) -> Result<Exit> {
     let told = usize::try_from(told_before).unwrap_or_default().min(log.len());
     let why = String::from_utf8_lossy(&log[told..]).trim().to_owned();
     let message = if why.is_empty() { format!("error: it ended with {status}") } else { why };
-    Err(Ending::error(Exit::Cluster, message))
-}
-
-fn is_detach(word: &OsString) -> bool {
-    word == "--detach" || word == "-d"
+    let is_usage = status.code() == Some(i32::from(Exit::Usage as u8));
+    Err(Ending::error(if is_usage { Exit::Usage } else { Exit::Cluster }, message))
 }
 
 fn make_private(folder: &Path) -> Result<()> {
