@@ -48,6 +48,11 @@ impl Ending {
     }
 }
 
+/// `error`, which ends the process with `exit` unless it knows better.
+pub(crate) fn or(error: anyhow::Error, exit: Exit) -> anyhow::Error {
+    if error.is::<Ending>() { error } else { Ending::error(exit, format!("{error:#}")) }
+}
+
 /// How a command that failed with `error` ends the process.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
     error.downcast_ref::<Ending>().map_or(Exit::Failed, |ending| ending.exit)

@@ -22,6 +22,21 @@ pub(crate) enum Refusal {
     Unreachable(Box<kube::Error>),
 }
 
+/// A refusal in words, for those who only pass it on.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    message: String,
+    code: u16,
+}
+
+impl Refused {
+    /// Whether the request was at fault, not the server.
+    pub(crate) fn is_callers_fault(&self) -> bool {
+        matches!(self.code, 400..=499) && !matches!(self.code, 401 | 408 | 429)
+    }
+}
+
 impl Refusal {
     /// The HTTP code of the answer; 0 when there was none.
     pub(crate) fn code(&self) -> u16 {
@@ -39,7 +54,7 @@ impl Refusal {
 
     /// The error for a person; `doing` says what was tried, as in `error when creating "p.yaml"`.
     pub(crate) fn into_error(self, doing: Option<&str>) -> anyhow::Error {
-        anyhow::Error::msg(self.explain(doing))
+        Refused { message: self.explain(doing), code: self.code() }.into()
     }
 
     /// The whole message, prefix included.

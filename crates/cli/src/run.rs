@@ -1,25 +1,27 @@
 //! `lockstep run`: a manifest, a cluster of its own, and an exit code.
 
+mod follow;
 mod progress;
 
-use anyhow::{Context, Result};
-use futures::{AsyncBufReadExt, FutureExt, StreamExt, TryStreamExt, stream::FuturesUnordered};
+use anyhow::Result;
+use futures::{FutureExt, future::join_all};
 use lockstep_api::builtin;
 use lockstep_local::embedded::Embedded;
-use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::progress::{LogSource, Progress, State};
+use self::progress::Progress;
 use crate::{
     apply::{DryRun, Place},
-    catalog::{Catalog, query},
+    catalog::{Catalog, escape},
     cluster::{Cluster, Content},
-    exit::{Ending, Exit},
+    exit::{self, Ending, Exit},
     logs,
     manifest::{self, Manifest},
     node::NodeOptions,
-    output, up, validate,
-    waiting::Deadline,
+    output,
+    refusal::Refused,
+    signals::Signals,
+    up, validate,
+    waiting::{Deadline, until_gone},
 };
 
 /// Options of `lockstep run`.
@@ -54,10 +56,11 @@ pub(crate) struct Options {
 
 /// Runs to the end, one way or another, and cleans up.
 pub(crate) async fn run(options: &Options) -> Result<Exit> {
-    let manifests = manifest::read(&options.files, false)?;
+    let read = manifest::read(&options.files, false);
+    let manifests = read.map_err(|error| exit::or(error, Exit::Usage))?;
     check(&manifests)?;
     up::start_logging(&options.log)?;
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen().map_err(|error| exit::or(error, Exit::Cluster))?;
     let mut wanted = options.node.embedded();
     if let Some(node) = &mut wanted.node {
         // Nothing outlives a run, not even when it is killed.
@@ -69,9 +72,8 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     })?;
     let cluster = Cluster::inside(embedded.client(), "default");
     let work = async {
-        let result = follow(&cluster, &manifests, options).await;
-        stop_pods(&cluster).await;
-        result
+        let progress = apply(&cluster, &manifests).await?;
+        follow::follow(&cluster, progress, options.quiet).await
     };
     let deadline = Deadline::after(options.timeout);
     let result = tokio::select! {
@@ -81,32 +83,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
             Ok(Exit::Interrupted)
         }
     };
-    // The pods first, then the cluster: whoever stops them must still be there.
-    tokio::select! {
-        () = stop_pods(&cluster).then(|()| embedded.shutdown()) => {}
-        () = signals.next() => {}
-    }
-    result
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self> {
-        let interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
-        let terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-        Ok(Self { interrupt, terminate })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
+    // The pods first, then the cluster: whoever stops them must still be there. How the run ended
+    // is decided; nothing that happens now changes it.
+    let killer = embedded.killer();
+    let ending = stop_pods(&cluster).then(|()| embedded.shutdown());
+    signals.or_quickly(ending, killer).await;
+    result.map_err(|error| exit::or(error, Exit::Cluster))
 }
 
 /// Refuses what the API would refuse, and what would never end.
@@ -136,48 +118,25 @@ fn check(manifests: &[Manifest]) -> Result<()> {
     Ok(())
 }
 
-async fn follow(cluster: &Cluster, manifests: &[Manifest], options: &Options) -> Result<Exit> {
+/// Makes the objects and returns the pods to follow.
+async fn apply(cluster: &Cluster, manifests: &[Manifest]) -> Result<Progress> {
     let catalog = Catalog::read(cluster).await?;
     let mut pods = Vec::new();
     // What pods may need comes first; among themselves, objects keep their order.
     let (last, first): (Vec<_>, Vec<_>) = manifests.iter().partition(|m| m.kind() == "Pod");
     for manifest in first.into_iter().chain(last) {
-        let place = Place::of(cluster, &catalog, manifest, None)?;
-        place
-            .apply(cluster, DryRun::None)
-            .await
-            .map_err(|error| Ending::error(Exit::Usage, error.to_string()))?;
+        let place = Place::of(cluster, &catalog, manifest, None)
+            .map_err(|error| exit::or(error, Exit::Usage))?;
+        place.apply(cluster, DryRun::None).await.map_err(|error| {
+            let refused = error.downcast_ref::<Refused>();
+            let is_ours = refused.is_some_and(Refused::is_callers_fault);
+            exit::or(error, if is_ours { Exit::Usage } else { Exit::Cluster })
+        })?;
         if manifest.kind() == "Pod" {
             pods.push((place.namespace.clone(), place.name.clone()));
         }
     }
-    let mut progress = Progress::new(&pods, containers(manifests) > 1);
-    let path = "/api/v1/pods".to_owned() + &query(&[("watch", Some("true".to_owned()))]);
-    let mut changes = cluster.stream(&path, "application/json").await?.lines();
-    let mut logs = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            change = changes.try_next() => {
-                let line = change?.context("the cluster stopped in the middle of the run")?;
-                let change: Value = serde_json::from_str(&line)?;
-                let seen = progress.see(&change);
-                for note in seen.notes.iter().filter(|_| !options.quiet) {
-                    output::note(note);
-                }
-                for source in seen.logs {
-                    logs.push(print(cluster, source));
-                }
-            }
-            Some(printed) = logs.next() => { let (): () = printed?; }
-        }
-        if let State::Over(exit) = progress.state() {
-            // The last lines may still be on their way.
-            while let Some(printed) = logs.next().await {
-                printed?;
-            }
-            return Ok(exit);
-        }
-    }
+    Ok(Progress::new(&pods, containers(manifests) > 1))
 }
 
 fn containers(manifests: &[Manifest]) -> usize {
@@ -189,33 +148,20 @@ fn containers(manifests: &[Manifest]) -> usize {
     .sum()
 }
 
-async fn print(cluster: &Cluster, source: LogSource) -> Result<()> {
-    match cluster.stream(&source.path, "*/*").await {
-        Ok(log) => logs::copy(log, &source.prefix).await,
-        // The container may be gone before its log was asked for.
-        Err(refusal) => {
-            output::note(refusal.explain(None));
-            Ok(())
-        }
-    }
-}
-
 /// Deletes all pods and waits until their processes have ended.
 async fn stop_pods(cluster: &Cluster) {
     let Ok(list) = cluster.get("/api/v1/pods").await else { return };
-    for pod in list["items"].as_array().into_iter().flatten() {
+    let pods = list["items"].as_array().into_iter().flatten();
+    let gone = pods.map(|pod| async {
         let meta = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
-        let collection = format!("/api/v1/namespaces/{}/pods", meta("namespace"));
-        let path = format!("{collection}/{}", meta("name"));
+        let collection = format!("/api/v1/namespaces/{}/pods", escape(meta("namespace")));
+        let path = format!("{collection}/{}", escape(meta("name")));
+        let (name, uid) = (meta("name"), meta("uid"));
         if cluster.call("DELETE", &path, "application/json", Content::Nothing).await.is_ok() {
-            let gone = crate::waiting::until_gone(
-                cluster,
-                &collection,
-                meta("name"),
-                meta("uid"),
-                Deadline::after(None),
-            );
+            let gone = until_gone(cluster, &collection, name, uid, Deadline::after(None));
             drop(gone.await);
         }
-    }
+    });
+    // All of them at once: the grace of one is not the waiting time of the next.
+    join_all(gone).await;
 }

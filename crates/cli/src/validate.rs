@@ -1,5 +1,7 @@
 //! `lockstep validate`: what the API would say about manifests, without asking one.
 
+use std::io::ErrorKind;
+
 use anyhow::Result;
 use jiff::Timestamp;
 use lockstep_api::{
@@ -51,17 +53,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         for problem in &verdict.problems {
             is_valid = false;
-            output::line(format!("{}:{}: {}", manifest.file, problem.line, problem.what))?;
+            tell(format!("{}:{}: {}", manifest.file, problem.line, problem.what))?;
         }
         if verdict.problems.is_empty() && !options.quiet {
             let (file, line) = (&manifest.file, manifest.line(""));
-            output::line(format!("{file}:{line}: {} is valid", shown(manifest)))?;
+            tell(format!("{file}:{line}: {} is valid", shown(manifest)))?;
         }
     }
     if manifests.is_empty() {
         return Err(Ending::error(Exit::Usage, "error: there is no object in these files"));
     }
     if is_valid { Ok(()) } else { Err(Ending::silent(Exit::Usage)) }
+}
+
+/// Prints a line for whoever listens. The exit code is for the others.
+fn tell(line: String) -> Result<()> {
+    match output::line(line) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        told => Ok(told?),
+    }
 }
 
 /// What the API would say about one object.

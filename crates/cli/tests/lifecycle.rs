@@ -100,3 +100,87 @@ fn an_interrupted_run_leaves_nothing_behind() {
     let cmdline = fs::read(left).unwrap_or_default();
     assert!(!text(&cmdline).contains("sleep"), "the process goes on");
 }
+
+#[test]
+fn nobody_reading_the_output_does_not_change_the_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "echo a; sleep 0.3; echo b; echo c; exit 3";
+    fs::write(folder.path().join("pod.yaml"), pod(script)).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "-q", "pod.yaml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    fs::write(folder.path().join("bad.yaml"), "apiVersion: v1\nkind: Pod\n").expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["validate", "bad.yaml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+}
+
+#[test]
+fn pods_are_stopped_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stubborn = pod("trap : TERM; echo up; while :; do sleep 0.1; done");
+    let pods: Vec<String> =
+        (0..4).map(|i| stubborn.replace("name: p}", &format!("name: p{i}}}"))).collect();
+    fs::write(folder.path().join("pods.yaml"), pods.join("---\n")).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "-q", "pods.yaml"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(said.take(4).count(), 4);
+    let begun = Instant::now();
+    signal("-INT", child.id());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(begun.elapsed().as_secs_f64() < 6.0, "each has a grace of 2 s: {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_second_signal_kills_and_a_hang_up_counts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stubborn = pod("trap : TERM; echo up; while :; do sleep 0.1; done");
+    let patient = stubborn.replace("Seconds: 2", "Seconds: 60");
+    fs::write(folder.path().join("pod.yaml"), patient).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "pod.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(said.take(1).count(), 1);
+    let mut told = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let begun = Instant::now();
+    signal("-HUP", child.id());
+    assert!(told.any(|line| line.is_ok_and(|line| line.starts_with("interrupted"))));
+    signal("-HUP", child.id());
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_detached_cluster_keeps_to_the_folder_it_was_given() {
+    let home = tempfile::tempdir().expect("a folder");
+    let up = run(home.path(), "up -dp 0 --log warn --data-dir here");
+    assert!(up.status.success(), "{}", text(&up.stderr));
+    let found = run(home.path(), "get ns default -o name --data-dir here");
+    let down = run(home.path(), "down --data-dir here");
+    assert!(down.status.success(), "{}", text(&down.stderr));
+    assert_eq!(text(&found.stdout), "namespace/default\n", "{}", text(&found.stderr));
+    assert!(home.path().join("here/kubeconfig").exists());
+    let usage = run(home.path(), "up -d --log [ --data-dir there");
+    assert_eq!(usage.status.code(), Some(2), "{}", text(&usage.stderr));
+}
+
+fn signal(which: &str, process: u32) {
+    let sent = Command::new("kill").args([which, &process.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}

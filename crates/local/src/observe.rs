@@ -49,9 +49,24 @@ pub fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Cha
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
+    let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
+    attempt(api, config).filter_map(move |change| {
+        let change = change.inspect_err(|error| warn!(kind, %error, "watch failed, trying again"));
+        futures::future::ready(change.ok())
+    })
+}
+
+/// Like [`follow`], for those who want to give up one day: tells of each attempt that failed. A
+/// watch that only ends, as servers end watches now and then, is no failure.
+pub fn attempt<K>(
+    api: Api<K>,
+    config: watcher::Config,
+) -> impl Stream<Item = Result<Change<K>, watcher::Error>> + Send
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
     let mut known: HashMap<(String, String), String> = HashMap::new();
     let mut listed: HashMap<(String, String), String> = HashMap::new();
-    let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     let events = watcher(api, config).default_backoff();
     events.flat_map(move |event| {
         let mut changes = Vec::new();
@@ -81,9 +96,9 @@ where
                 known.remove(&(key.namespace.clone(), key.name.clone()));
                 changes.push(Change::Gone(key));
             }
-            Err(error) => warn!(kind, %error, "watch failed, trying again"),
+            Err(error) => return futures::stream::iter(vec![Err(error)]),
         }
-        futures::stream::iter(changes)
+        futures::stream::iter(changes.into_iter().map(Ok).collect::<Vec<_>>())
     })
 }
 

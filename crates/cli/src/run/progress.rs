@@ -9,6 +9,8 @@ use crate::{catalog::query, exit::Exit, logs::log_path};
 /// A log to print.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LogSource {
+    /// Whose it is. Logs of one container follow each other.
+    pub(crate) container: String,
     /// Where it is.
     pub(crate) path: String,
     /// What to put before each line.
@@ -29,6 +31,9 @@ pub(crate) struct Seen {
 pub(crate) enum State {
     /// Something may still happen.
     Going,
+    /// Some pods have no place, and no other pod will make room. A node may still come: it is over
+    /// only when nothing changes for a while.
+    Unplaced,
     /// Nothing can happen any more.
     Over(Exit),
 }
@@ -36,6 +41,8 @@ pub(crate) enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Pending,
+    /// No node has room for it, now.
+    Unplaced,
     /// Waits for something that nobody in this cluster will ever do.
     Stuck,
     Succeeded,
@@ -62,26 +69,27 @@ impl Progress {
         }
     }
 
-    /// Takes note of one event of a watch over pods.
-    pub(crate) fn see(&mut self, change: &Value) -> Seen {
+    /// Takes note of a pod that no longer exists.
+    pub(crate) fn gone(&mut self, namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(fate @ (Fate::Pending | Fate::Unplaced | Fate::Stuck)) =
+            self.fates.get_mut(&key)
+        {
+            *fate = Fate::Failed;
+        }
+    }
+
+    /// Takes note of a pod as it is now.
+    pub(crate) fn see(&mut self, pod: &Value) -> Seen {
         let mut seen = Seen::default();
-        let pod = &change["object"];
         let meta = |field: &str| pod["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = (meta("namespace"), meta("name"));
         if !self.fates.contains_key(&key) {
             return seen;
         }
-        if change["type"] == "DELETED" {
-            self.fates.entry(key).and_modify(|fate| {
-                if matches!(fate, Fate::Pending | Fate::Stuck) {
-                    *fate = Fate::Failed;
-                }
-            });
-            return seen;
-        }
         for field in ["initContainerStatuses", "containerStatuses"] {
             for status in pod["status"][field].as_array().into_iter().flatten() {
-                seen.logs.extend(self.new_log(&key, status));
+                seen.logs.extend(self.new_logs(&key, status));
             }
         }
         let (fate, words) = judge(pod);
@@ -100,6 +108,8 @@ impl Progress {
         let has = |wanted: Fate| self.fates.values().any(|&fate| fate == wanted);
         if has(Fate::Pending) {
             State::Going
+        } else if has(Fate::Unplaced) {
+            State::Unplaced
         } else if has(Fate::Failed) || has(Fate::Stuck) {
             State::Over(Exit::Failed)
         } else {
@@ -107,22 +117,37 @@ impl Progress {
         }
     }
 
-    fn new_log(&mut self, key: &(String, String), status: &Value) -> Option<LogSource> {
-        let state = &status["state"];
-        if !state["running"].is_object() && !state["terminated"].is_object() {
-            return None;
+    /// The logs of a container that are not being printed yet: of the run before this one, which
+    /// may have come and gone between two looks, and of this one.
+    fn new_logs(&mut self, key: &(String, String), status: &Value) -> Vec<LogSource> {
+        let (state, run) = (&status["state"], status["restartCount"].as_i64().unwrap_or_default());
+        let has_begun = state["running"].is_object() || state["terminated"].is_object();
+        let had_ended = status["lastState"]["terminated"].is_object();
+        let container = status["name"].as_str().unwrap_or_default();
+        let mut runs = Vec::new();
+        if has_begun {
+            runs.extend((had_ended && run > 0).then_some((run - 1, true)));
+            runs.push((run, false));
+        } else if had_ended {
+            // While it waits for its next run, the last one still counts.
+            runs.push((run, true));
         }
-        let container = status["name"].as_str().unwrap_or_default().to_owned();
-        let run = status["restartCount"].as_i64().unwrap_or_default();
+        runs.retain(|(run, _)| {
+            self.followed.insert((key.0.clone(), key.1.clone(), container.to_owned(), *run))
+        });
+        let source = |(_, is_previous)| self.source(key, container, is_previous);
+        runs.into_iter().map(source).collect()
+    }
+
+    fn source(&self, key: &(String, String), container: &str, is_previous: bool) -> LogSource {
         let (namespace, pod) = key;
-        if !self.followed.insert((namespace.clone(), pod.clone(), container.clone(), run)) {
-            return None;
-        }
         let prefix =
             if self.has_prefixes { format!("[{pod}/{container}] ") } else { String::new() };
+        let mode = if is_previous { "previous" } else { "follow" };
         let parameters =
-            query(&[("container", Some(container)), ("follow", Some("true".to_owned()))]);
-        Some(LogSource { path: log_path(namespace, pod) + &parameters, prefix })
+            query(&[("container", Some(container.to_owned())), (mode, Some("true".to_owned()))]);
+        let path = log_path(namespace, pod) + &parameters;
+        LogSource { container: format!("{namespace}/{pod}/{container}"), path, prefix }
     }
 }
 
@@ -151,7 +176,7 @@ fn judge(pod: &Value) -> (Fate, String) {
     let unplaced = conditions.into_iter().find(|condition| condition["reason"] == "Unschedulable");
     if let Some(condition) = unplaced {
         let message = condition["message"].as_str().unwrap_or_default();
-        return (Fate::Stuck, format!("cannot be placed: {message}"));
+        return (Fate::Unplaced, format!("cannot be placed: {message}"));
     }
     match status["phase"].as_str() {
         Some("Running") => (Fate::Pending, "is running".to_owned()),
@@ -184,7 +209,7 @@ mod tests {
 
     fn event(name: &str, status: Value) -> Value {
         let metadata = json!({"namespace": "default", "name": name});
-        json!({"type": "MODIFIED", "object": {"metadata": metadata, "status": status}})
+        json!({"metadata": metadata, "status": status})
     }
 
     fn progress(names: &[&str]) -> Progress {
@@ -205,7 +230,7 @@ mod tests {
             ("both succeeded", &succeeded, &succeeded, State::Over(Exit::Success)),
             ("one failed", &succeeded, &failed, State::Over(Exit::Failed)),
             ("one waits for the other's room", &unplaced, &running, State::Going),
-            ("one will never be placed", &unplaced, &succeeded, State::Over(Exit::Failed)),
+            ("nobody makes room for one", &unplaced, &succeeded, State::Unplaced),
         ];
         for (name, a, b, want) in cases {
             let mut progress = progress(&["a", "b"]);
@@ -226,6 +251,32 @@ mod tests {
         assert_eq!(progress.see(&event("a", status(0))).logs.len(), 0);
         assert_eq!(progress.see(&event("a", status(1))).logs.len(), 1);
         assert_eq!(progress.see(&event("other", status(0))).logs.len(), 0, "not ours");
+    }
+
+    #[test]
+    fn runs_that_come_and_go_between_two_looks_are_printed_too() {
+        let status = |restarts: i64, state: &str| {
+            json!({"phase": "Running", "containerStatuses": [{"name": "c",
+                "restartCount": restarts, "state": {state: {}}, "lastState": {"terminated": {}}}]})
+        };
+        let mut progress = progress(&["a"]);
+        let mut asked = |status| -> Vec<String> {
+            let logs = progress.see(&event("a", status)).logs.into_iter();
+            logs.map(|log| log.path.split_once('&').expect("two parameters").1.into()).collect()
+        };
+        assert_eq!(asked(status(0, "waiting")), ["previous=true"]);
+        assert_eq!(asked(status(1, "running")), ["follow=true"], "run 0 is printed");
+        assert_eq!(asked(status(3, "terminated")), ["previous=true", "follow=true"]);
+        assert!(asked(status(3, "waiting")).is_empty());
+    }
+
+    #[test]
+    fn a_pod_that_disappears_has_failed() {
+        let mut progress = progress(&["a"]);
+        progress.gone("default", "other");
+        assert_eq!(progress.state(), State::Going);
+        progress.gone("default", "a");
+        assert_eq!(progress.state(), State::Over(Exit::Failed));
     }
 
     #[test]
