@@ -87,10 +87,19 @@ impl Recorder {
 /// What makes two events the same.
 type Sameness = (Option<String>, Option<String>, String, String);
 
+/// An event that was told before.
+#[derive(Clone)]
+struct Remembered {
+    name: String,
+    count: i32,
+    first_at: Timestamp,
+}
+
 /// What to do about a note.
 enum Write {
     New(Box<Event>),
-    Again { namespace: String, name: String, count: i32, at: Timestamp },
+    /// The event is there already, most likely: it expires after a while.
+    Again(Box<Event>),
 }
 
 async fn write_all(
@@ -98,7 +107,7 @@ async fn write_all(
     source: EventSource,
     receiver: mpsc::Receiver<(Note, Timestamp)>,
 ) {
-    let mut remembered: HashMap<Sameness, (String, i32)> = HashMap::new();
+    let mut remembered: HashMap<Sameness, Remembered> = HashMap::new();
     let notes = futures::stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|note| (note, receiver))
     });
@@ -108,7 +117,7 @@ async fn write_all(
 }
 
 fn next_write(
-    remembered: &mut HashMap<Sameness, (String, i32)>,
+    remembered: &mut HashMap<Sameness, Remembered>,
     source: &EventSource,
     mut note: Note,
     at: Timestamp,
@@ -119,17 +128,19 @@ fn next_write(
         (about.uid.clone(), about.field_path.clone(), note.reason.clone(), note.message.clone());
     let namespace =
         about.namespace.clone().filter(|it| !it.is_empty()).unwrap_or_else(|| "default".to_owned());
-    if let Some((name, count)) = remembered.get_mut(&same) {
-        *count = count.saturating_add(1);
-        return Write::Again { namespace, name: name.clone(), count: *count, at };
-    }
-    if remembered.len() >= REMEMBERED_MAX {
+    if remembered.len() >= REMEMBERED_MAX && !remembered.contains_key(&same) {
         remembered.clear();
     }
     let of = about.name.as_deref().unwrap_or_default();
-    let name = format!("{of}.{:x}", at.as_nanosecond());
-    remembered.insert(same, (name.clone(), 1));
-    Write::New(Box::new(Event {
+    let name = || format!("{of}.{:x}", at.as_nanosecond());
+    let known = remembered.entry(same).or_insert_with(|| Remembered {
+        name: name(),
+        count: 0,
+        first_at: at,
+    });
+    known.count = known.count.saturating_add(1);
+    let Remembered { name, count, first_at } = known.clone();
+    let event = Box::new(Event {
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(namespace),
@@ -138,32 +149,37 @@ fn next_write(
         type_: Some(if note.is_warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(note.reason),
         message: Some(note.message),
-        first_timestamp: Some(Time(at)),
+        first_timestamp: Some(Time(first_at)),
         last_timestamp: Some(Time(at)),
-        count: Some(1),
+        count: Some(count),
         reporting_component: source.component.clone(),
         reporting_instance: source.host.clone(),
         source: Some(source.clone()),
         involved_object: note.regarding,
         ..Event::default()
-    }))
+    });
+    if count == 1 { Write::New(event) } else { Write::Again(event) }
 }
 
 async fn carry_out(client: &Client, write: Write) {
-    let outcome = match write {
-        Write::New(event) => {
-            let namespace = event.metadata.namespace.clone().unwrap_or_default();
-            let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-            api.create(&PostParams::default(), &event).await.map(drop)
-        }
-        Write::Again { namespace, name, count, at } => {
-            let api: Api<Event> = Api::namespaced(client.clone(), &namespace);
-            let patch = json!({"count": count, "lastTimestamp": Time(at)});
-            api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
+    let (Write::New(event) | Write::Again(event)) = &write;
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+    let create = async || api.create(&PostParams::default(), event).await.map(drop);
+    let outcome = match &write {
+        Write::New(_) => create().await,
+        Write::Again(_) => {
+            let name = event.metadata.name.as_deref().unwrap_or_default();
+            let patch = json!({"count": event.count, "lastTimestamp": event.last_timestamp});
+            match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                // It has expired, but what it says goes on.
+                Err(kube::Error::Api(status)) if status.code == 404 => create().await,
+                patched => patched.map(drop),
+            }
         }
     };
     if let Err(error) = outcome {
-        // The namespace may be going away, or the event may have expired: nothing depends on it.
+        // The namespace may be going away: nothing depends on it.
         debug!(%error, "event not written");
     }
 }
@@ -198,10 +214,34 @@ mod tests {
         let source = EventSource::default();
         let mut next =
             |message: &str| next_write(&mut remembered, &source, note(message), Timestamp::now());
+        let is_again = |write, wanted| matches!(write, Write::Again(it) if it.count == wanted);
         assert!(matches!(next("a"), Write::New(_)));
-        assert!(matches!(next("a"), Write::Again { count: 2, .. }));
+        assert!(is_again(next("a"), Some(2)));
         assert!(matches!(next("b"), Write::New(_)));
-        assert!(matches!(next("a"), Write::Again { count: 3, .. }));
+        assert!(is_again(next("a"), Some(3)));
+    }
+
+    #[tokio::test]
+    async fn a_repeated_event_that_has_expired_is_written_anew() {
+        let methods = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&methods);
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let is_patch = request.method() == http::Method::PATCH;
+            seen.lock().unwrap().push(request.method().to_string());
+            let not_found = r#"{"kind":"Status","code":404,"reason":"NotFound"}"#;
+            let (code, body) = if is_patch { (404, not_found) } else { (201, "{}") };
+            let body = kube::client::Body::from(body.as_bytes().to_vec());
+            let answer = http::Response::builder().status(code).body(body);
+            async move { answer }
+        });
+        let client = Client::new(service, "default");
+        let mut remembered = HashMap::new();
+        for _ in 0..2 {
+            let source = EventSource::default();
+            let write = next_write(&mut remembered, &source, note("a"), Timestamp::now());
+            carry_out(&client, write).await;
+        }
+        assert_eq!(*methods.lock().unwrap(), ["POST", "PATCH", "POST"]);
     }
 
     #[test]
