@@ -14,11 +14,11 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::place::{Cluster, GATED_MESSAGE, Placement, Queue, Wanted};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tracing::{debug, info};
 
-use crate::observe::{Change, ObjectKey, forward};
+use crate::observe::{Change, Inbox, ObjectKey, Teller};
 use crate::recorder::{Note, Recorder, pod_reference};
 
 /// How the scheduler works.
@@ -39,18 +39,11 @@ impl Default for SchedulerOptions {
 /// Starts the scheduler. It runs until the task is aborted or the runtime ends.
 pub fn spawn(client: Client, options: SchedulerOptions) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let (sender, receiver) = mpsc::channel(4096);
+        let mut inbox = Inbox::new();
         let everything = || watcher::Config::default().page_size(5_000);
-        let watches = [
-            forward(Api::<Pod>::all(client.clone()), everything(), sender.clone(), Message::Pod),
-            forward(Api::<Node>::all(client.clone()), everything(), sender.clone(), Message::Node),
-            forward(
-                Api::<Namespace>::all(client.clone()),
-                everything(),
-                sender.clone(),
-                Message::Namespace,
-            ),
-        ];
+        inbox.watch(Api::all(client.clone()), everything(), Message::Pod);
+        inbox.watch(Api::all(client.clone()), everything(), Message::Node);
+        inbox.watch(Api::all(client.clone()), everything(), Message::Namespace);
         let recorder = Recorder::spawn(client.clone(), &options.name, "");
         let permits = Arc::new(Semaphore::new(options.writes_max));
         let scheduler = Scheduler {
@@ -58,16 +51,12 @@ pub fn spawn(client: Client, options: SchedulerOptions) -> JoinHandle<()> {
             options,
             recorder,
             permits,
-            sender,
+            teller: inbox.teller(),
             cluster: Cluster::default(),
             queue: Queue::default(),
             pending: HashMap::new(),
-            synced: 0,
         };
-        scheduler.run(receiver).await;
-        for watch in watches {
-            watch.abort();
-        }
+        scheduler.run(inbox).await;
     })
 }
 
@@ -88,13 +77,11 @@ struct Scheduler {
     options: SchedulerOptions,
     recorder: Recorder,
     permits: Arc<Semaphore>,
-    sender: mpsc::Sender<Message>,
+    teller: Teller<Message>,
     cluster: Cluster,
     queue: Queue,
     /// Pods that are not bound, by uid, with what was last said about them.
     pending: HashMap<String, Pending>,
-    /// How many of the three watches have told everything.
-    synced: u8,
 }
 
 struct Pending {
@@ -105,33 +92,16 @@ struct Pending {
 }
 
 impl Scheduler {
-    async fn run(mut self, mut receiver: mpsc::Receiver<Message>) {
-        let mut batch = Vec::new();
+    async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.queue.next_due().filter(|_| self.is_synced());
-            let sleep = due.map(|at| {
-                let wait = at.duration_since(Timestamp::now());
-                std::time::Duration::try_from(wait).unwrap_or_default()
-            });
-            tokio::select! {
-                count = receiver.recv_many(&mut batch, 1024) => {
-                    if count == 0 {
-                        return;
-                    }
-                    for message in batch.drain(..) {
-                        self.hear(message);
-                    }
-                }
-                () = tokio::time::sleep(sleep.unwrap_or_default()), if sleep.is_some() => {}
+            let due = self.queue.next_due().filter(|_| inbox.is_synced());
+            for message in inbox.next(due).await {
+                self.hear(message);
             }
-            if self.is_synced() {
+            if inbox.is_synced() {
                 self.place_some().await;
             }
         }
-    }
-
-    fn is_synced(&self) -> bool {
-        self.synced >= 3
     }
 
     fn hear(&mut self, message: Message) {
@@ -147,17 +117,23 @@ impl Scheduler {
                 self.cluster.put_namespace(&namespace.name_any(), namespace.labels().clone());
             }
             Message::Namespace(Change::Gone(_)) => {}
+            // The inbox keeps count of these.
             Message::Pod(Change::Synced)
             | Message::Node(Change::Synced)
-            | Message::Namespace(Change::Synced) => self.synced = self.synced.saturating_add(1),
-            Message::BindFailed { uid, is_gone } => {
-                self.cluster.remove_pod(&uid);
-                if !is_gone && let Some(pending) = self.pending.get(&uid) {
-                    let wanted = &pending.wanted;
-                    self.queue.add(&uid, wanted.priority, wanted.created_at);
-                    self.queue.retry(&uid, Timestamp::now());
-                }
-            }
+            | Message::Namespace(Change::Synced) => {}
+            Message::BindFailed { uid, is_gone } => self.bind_failed(&uid, is_gone),
+        }
+    }
+
+    /// Takes back what was assumed, unless the watch has told meanwhile what is true: an answer may
+    /// be lost, or somebody else may have bound the pod.
+    fn bind_failed(&mut self, uid: &str, is_gone: bool) {
+        let Some(pending) = self.pending.get(uid) else { return };
+        self.cluster.remove_pod(uid);
+        if !is_gone {
+            let wanted = &pending.wanted;
+            self.queue.add(uid, wanted.priority, wanted.created_at);
+            self.queue.retry(uid, Timestamp::now());
         }
     }
 
@@ -246,5 +222,66 @@ impl Scheduler {
         let patch = write::unscheduled_patch(pod, "SchedulingGated", GATED_MESSAGE, None);
         let (client, key) = (self.client.clone(), ObjectKey::of(pod));
         tokio::spawn(async move { write::patch_status(&client, &key, patch).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn scheduler() -> Scheduler {
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<
+                Result<http::Response<kube::client::Body>, std::convert::Infallible>,
+            >()
+        });
+        let client = Client::new(service, "default");
+        Scheduler {
+            recorder: Recorder::spawn(client.clone(), "s", ""),
+            client,
+            options: SchedulerOptions::default(),
+            permits: Arc::new(Semaphore::new(1)),
+            teller: Inbox::new().teller(),
+            cluster: Cluster::default(),
+            queue: Queue::default(),
+            pending: HashMap::new(),
+        }
+    }
+
+    fn pod(uid: &str, node: Value) -> Pod {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "d", "name": uid, "uid": uid},
+            "spec": {"nodeName": node, "schedulerName": "default-scheduler", "containers": [
+                {"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+        }))
+        .unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_binding_that_failed_takes_back_only_what_was_assumed() {
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"name": "n"},
+            "status": {"allocatable": {"cpu": "1", "pods": "9"},
+                "conditions": [{"type": "Ready", "status": "True"}]},
+        }))
+        .unwrap();
+        for (name, is_told_bound) in [("the watch was faster", true), ("nothing was bound", false)]
+        {
+            let mut scheduler = scheduler();
+            scheduler.hear(Message::Node(Change::Put(Box::new(node.clone()))));
+            let free = pod("a", Value::Null);
+            scheduler.hear(Message::Pod(Change::Put(Box::new(free.clone()))));
+            scheduler.cluster.assume(&Wanted::of(&free), "n");
+            if is_told_bound {
+                scheduler.hear(Message::Pod(Change::Put(Box::new(pod("a", json!("n"))))));
+            }
+            scheduler.hear(Message::BindFailed { uid: "a".to_owned(), is_gone: false });
+            let other = scheduler.cluster.place(&Wanted::of(&pod("b", Value::Null)));
+            let is_full = matches!(other, Placement::Unschedulable { .. });
+            assert_eq!(is_full, is_told_bound, "{name}");
+            assert_eq!(scheduler.queue.contains("a"), !is_told_bound, "{name}");
+        }
     }
 }

@@ -11,12 +11,11 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
 use self::slices::{Slices, endpoint_of};
-use crate::observe::{Change, ObjectKey, forward};
+use crate::observe::{Change, Inbox, ObjectKey};
 
 /// Changes that come this close together are written together.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -33,23 +32,17 @@ type Key = (String, String);
 /// Starts the controller.
 pub fn spawn(client: Client) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let (sender, receiver) = mpsc::channel(1024);
+        let mut inbox = Inbox::new();
         let config = || watcher::Config::default().page_size(5_000);
-        let watches = [
-            forward(Api::<Pod>::all(client.clone()), config(), sender.clone(), Message::Pod),
-            forward(Api::<Service>::all(client.clone()), config(), sender, Message::Service),
-        ];
+        inbox.watch(Api::all(client.clone()), config(), Message::Pod);
+        inbox.watch(Api::all(client.clone()), config(), Message::Service);
         let controller = Controller {
             client,
             services: HashMap::new(),
             pods: HashMap::new(),
             queue: WorkQueue::new(),
-            synced: 0,
         };
-        controller.run(receiver).await;
-        for watch in watches {
-            watch.abort();
-        }
+        controller.run(inbox).await;
     })
 }
 
@@ -64,7 +57,6 @@ struct Controller {
     /// What matters of each pod, by namespace and uid.
     pods: HashMap<String, HashMap<String, Pod>>,
     queue: WorkQueue<Key>,
-    synced: u8,
 }
 
 struct Entry {
@@ -77,28 +69,17 @@ struct Entry {
 }
 
 impl Controller {
-    async fn run(mut self, mut receiver: mpsc::Receiver<Message>) {
-        let mut batch = Vec::new();
+    async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.queue.next_due().filter(|_| self.synced >= 2);
-            let wait = due.map(|at| {
-                Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
-            });
-            tokio::select! {
-                count = receiver.recv_many(&mut batch, 1024) => {
-                    if count == 0 {
-                        return;
-                    }
-                    for message in batch.drain(..) {
-                        self.hear(message);
-                    }
-                }
-                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {
-                    while let Some(key) = self.queue.take_due(Timestamp::now()) {
-                        self.queue.done(&key);
-                        self.sync(&key).await;
-                    }
-                }
+            let due = self.queue.next_due().filter(|_| inbox.is_synced());
+            for message in inbox.next(due).await {
+                self.hear(message);
+            }
+            while inbox.is_synced()
+                && let Some(key) = self.queue.take_due(Timestamp::now())
+            {
+                self.queue.done(&key);
+                self.sync(&key).await;
             }
         }
     }
@@ -123,9 +104,8 @@ impl Controller {
             }
             Message::Pod(Change::Put(pod)) => self.put_pod(*pod),
             Message::Pod(Change::Gone(key)) => self.remove_pod(&key),
-            Message::Service(Change::Synced) | Message::Pod(Change::Synced) => {
-                self.synced = self.synced.saturating_add(1);
-            }
+            // The inbox keeps count of these.
+            Message::Service(Change::Synced) | Message::Pod(Change::Synced) => {}
         }
     }
 
@@ -187,7 +167,13 @@ impl Controller {
                 entry.slices.put(uid, find(uid));
             }
         }
-        match write::write(&self.client, &entry.service, &mut entry.slices).await {
+        let written = async {
+            if entry.is_new {
+                write::sweep(&self.client, &entry.service, &entry.slices).await?;
+            }
+            write::write(&self.client, &entry.service, &mut entry.slices).await
+        };
+        match written.await {
             Ok(()) => {
                 entry.dirty.clear();
                 entry.is_new = false;

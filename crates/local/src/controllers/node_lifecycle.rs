@@ -13,13 +13,12 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::node::fake::{FAKE_NODE, LOST};
 use crate::node::status::LEASE_NAMESPACE;
-use crate::observe::{Change, forward};
+use crate::observe::{Change, Inbox};
 use crate::recorder::Recorder;
 
 /// When nodes count as lost and what follows.
@@ -40,15 +39,13 @@ impl Default for NodeLifecycleOptions {
 /// Starts the controller.
 pub fn spawn(client: Client, options: NodeLifecycleOptions) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let (sender, receiver) = mpsc::channel(1024);
+        let mut inbox = Inbox::new();
         let config = || watcher::Config::default().page_size(5_000);
         let leases: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
         let bound = config().fields("spec.nodeName!=");
-        let watches = [
-            forward(Api::<Node>::all(client.clone()), config(), sender.clone(), Message::Node),
-            forward(leases, config(), sender.clone(), Message::Lease),
-            forward(Api::<Pod>::all(client.clone()), bound, sender, Message::Pod),
-        ];
+        inbox.watch(Api::all(client.clone()), config(), Message::Node);
+        inbox.watch(leases, config(), Message::Lease);
+        inbox.watch(Api::all(client.clone()), bound, Message::Pod);
         let controller = Controller {
             recorder: Recorder::spawn(client.clone(), "node-controller", ""),
             client,
@@ -59,12 +56,8 @@ pub fn spawn(client: Client, options: NodeLifecycleOptions) -> JoinHandle<()> {
             by_node: HashMap::new(),
             missing: HashMap::new(),
             queue: WorkQueue::new(),
-            synced: 0,
         };
-        controller.run(receiver).await;
-        for watch in watches {
-            watch.abort();
-        }
+        controller.run(inbox).await;
     })
 }
 
@@ -97,34 +90,22 @@ struct Controller {
     /// Nodes that pods are bound to but that do not exist, and since when we know.
     missing: HashMap<String, Timestamp>,
     queue: WorkQueue<Key>,
-    synced: u8,
 }
 
 impl Controller {
-    async fn run(mut self, mut receiver: mpsc::Receiver<Message>) {
-        let mut batch = Vec::new();
+    async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.queue.next_due().filter(|_| self.synced >= 3);
-            let wait = due.map(|at| {
-                Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
-            });
-            tokio::select! {
-                count = receiver.recv_many(&mut batch, 1024) => {
-                    if count == 0 {
-                        return;
-                    }
-                    for message in batch.drain(..) {
-                        self.hear(message);
-                    }
-                }
-                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {
-                    while let Some(key) = self.queue.take_due(Timestamp::now()) {
-                        self.queue.done(&key);
-                        match key {
-                            Key::Node(name) => self.look_at_node(&name).await,
-                            Key::Pod(uid) => self.look_at_pod(&uid).await,
-                        }
-                    }
+            let due = self.queue.next_due().filter(|_| inbox.is_synced());
+            for message in inbox.next(due).await {
+                self.hear(message);
+            }
+            while inbox.is_synced()
+                && let Some(key) = self.queue.take_due(Timestamp::now())
+            {
+                self.queue.done(&key);
+                match key {
+                    Key::Node(name) => self.look_at_node(&name).await,
+                    Key::Pod(uid) => self.look_at_pod(&uid).await,
                 }
             }
         }
@@ -136,8 +117,14 @@ impl Controller {
             Message::Node(Change::Put(node)) => {
                 let name = node.name_any();
                 self.missing.remove(&name);
-                self.beats.entry(name.clone()).or_insert_with(|| (None, Instant::now()));
-                self.nodes.insert(name.clone(), *node);
+                let beat = self.beats.entry(name.clone()).or_insert_with(|| (None, Instant::now()));
+                let reported_at = decide::reported_at(&node);
+                let old = self.nodes.insert(name.clone(), *node);
+                // A report counts as a heartbeat: a node that comes back reports before it renews
+                // its lease, and must not be taken for lost in between.
+                if old.is_some_and(|old| decide::reported_at(&old) != reported_at) {
+                    beat.1 = Instant::now();
+                }
                 self.touch_node(name, now);
             }
             Message::Node(Change::Gone(key)) => {
@@ -179,10 +166,10 @@ impl Controller {
                     }
                 }
             }
-            Message::Lease(Change::Gone(_)) => {}
-            Message::Node(Change::Synced)
-            | Message::Lease(Change::Synced)
-            | Message::Pod(Change::Synced) => self.synced = self.synced.saturating_add(1),
+            // The inbox keeps count of what is synced.
+            Message::Lease(Change::Gone(_) | Change::Synced)
+            | Message::Node(Change::Synced)
+            | Message::Pod(Change::Synced) => {}
         }
     }
 

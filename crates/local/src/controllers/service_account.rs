@@ -7,43 +7,32 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::observe::{Change, forward};
+use crate::observe::{Change, Inbox};
 
 const NAME: &str = "default";
 
 /// Starts the controller.
 pub fn spawn(client: Client) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let (sender, mut receiver) = mpsc::channel(256);
+        let mut inbox = Inbox::new();
         let only_default = watcher::Config::default().fields("metadata.name=default");
-        let watches = [
-            forward(
-                Api::<Namespace>::all(client.clone()),
-                watcher::Config::default(),
-                sender.clone(),
-                |change| match change {
-                    Change::Put(namespace) if is_active(&namespace) => Some(namespace.name_any()),
-                    Change::Put(_) | Change::Gone(_) | Change::Synced => None,
-                },
-            ),
-            forward(Api::<ServiceAccount>::all(client.clone()), only_default, sender, |change| {
-                match change {
-                    Change::Gone(key) => Some(key.namespace),
-                    Change::Put(_) | Change::Synced => None,
-                }
-            }),
-        ];
-        while let Some(message) = receiver.recv().await {
-            if let Some(namespace) = message {
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        inbox.watch(namespaces, watcher::Config::default(), |change| match change {
+            Change::Put(namespace) if is_active(&namespace) => Some(namespace.name_any()),
+            Change::Put(_) | Change::Gone(_) | Change::Synced => None,
+        });
+        let accounts: Api<ServiceAccount> = Api::all(client.clone());
+        inbox.watch(accounts, only_default, |change| match change {
+            Change::Gone(key) => Some(key.namespace),
+            Change::Put(_) | Change::Synced => None,
+        });
+        loop {
+            for namespace in inbox.next(None).await.into_iter().flatten() {
                 ensure(&client, &namespace).await;
             }
-        }
-        for watch in watches {
-            watch.abort();
         }
     })
 }

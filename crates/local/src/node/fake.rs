@@ -88,13 +88,11 @@ pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
         register_all.await;
         let (sender, receiver) = mpsc::unbounded_channel();
         let silent = Arc::<Mutex<HashSet<String>>>::default();
-        let nodes = tokio::spawn(note_silent(client.clone(), Arc::clone(&silent)));
+        let nodes = note_silent(client.clone(), Arc::clone(&silent));
         let backend = Arc::new(FakeBackend { count: options.count, sender, silent });
-        let agent = Agent::spawn(client.clone(), backend, receiver, options.agent.clone());
-        if let Err(error) = agent.await {
-            warn!(%error, "the agent of the fake nodes has ended");
-        }
-        nodes.abort();
+        // Ends with this task.
+        let _agent = Agent::start(client, backend, receiver, options.agent);
+        nodes.await;
     })
 }
 

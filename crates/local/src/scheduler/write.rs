@@ -20,8 +20,8 @@ impl Scheduler {
         let pod = pending.pod.clone();
         let key = ObjectKey::of(&pod);
         let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
-        let (client, sender, recorder) =
-            (self.client.clone(), self.sender.clone(), self.recorder.clone());
+        let (client, teller, recorder) =
+            (self.client.clone(), self.teller.clone(), self.recorder.clone());
         tokio::spawn(async move {
             let outcome = post_binding(&client, &key, &node).await;
             drop(permit);
@@ -37,10 +37,9 @@ impl Scheduler {
                 }
                 Err(error) => {
                     let is_gone = matches!(&error, kube::Error::Api(status)
-                        if matches!(status.code, 404 | 409));
+                        if status.code == 404);
                     warn!(pod = %key.name, %node, %error, "binding failed");
-                    // The scheduler has ended when nobody hears this.
-                    let _ = sender.send(Message::BindFailed { uid: key.uid, is_gone }).await;
+                    teller.tell(Message::BindFailed { uid: key.uid, is_gone }).await;
                 }
             }
         });

@@ -88,6 +88,11 @@ impl Slices {
         self.slices.values()
     }
 
+    /// Whether there is a slice of this number.
+    pub(super) fn contains(&self, index: usize) -> bool {
+        self.slices.contains_key(&index)
+    }
+
     pub(super) fn uids(&self) -> impl Iterator<Item = &String> {
         self.places.keys()
     }

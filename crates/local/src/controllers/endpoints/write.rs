@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +16,11 @@ use super::slices::{Slice, Slices, slice_port};
 
 /// How many addresses an Endpoints object lists at most.
 const ENDPOINTS_MAX: usize = 1000;
+
+/// Labels of a slice: its service, and whose business it is.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGER: &str = "endpointslice-controller.k8s.io";
 
 /// Writes what has changed.
 pub(super) async fn write(
@@ -32,11 +37,7 @@ pub(super) async fn write(
     for (index, slice) in touched {
         let name = slice_name(service, index);
         if index > 0 && slice.endpoints.is_empty() {
-            match api.delete(&name, &DeleteParams::default()).await {
-                Ok(_) => {}
-                Err(kube::Error::Api(status)) if status.code == 404 => {}
-                Err(error) => return Err(error),
-            }
+            delete(&api, &name).await?;
         } else {
             put(&api, &name, slice_object(service, &name, &slice)).await?;
         }
@@ -44,6 +45,31 @@ pub(super) async fn write(
     }
     let api: Api<Endpoints> = Api::namespaced(client.clone(), &namespace);
     put(&api, &service.name_any(), endpoints_object(service, slices)).await
+}
+
+/// Deletes slices of the service that were written in earlier times and list nobody now.
+pub(super) async fn sweep(client: &Client, service: &Service, slices: &Slices) -> kube::Result<()> {
+    let namespace = service.namespace().unwrap_or_default();
+    let api: Api<EndpointSlice> = Api::namespaced(client.clone(), &namespace);
+    let name = service.name_any();
+    let ours = format!("{SERVICE_NAME}={name},{MANAGED_BY}={MANAGER}");
+    for slice in api.list_metadata(&ListParams::default().labels(&ours)).await?.items {
+        let own = slice.name_any();
+        let number = own.strip_prefix(&name).and_then(|rest| rest.strip_prefix('-'));
+        let index = number.and_then(|number| number.parse().ok());
+        if !index.is_some_and(|index| slices.contains(index)) {
+            delete(&api, &own).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete(api: &Api<EndpointSlice>, name: &str) -> kube::Result<()> {
+    match api.delete(name, &DeleteParams::default()).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Creates the object, or replaces it if it is there.
@@ -77,8 +103,8 @@ fn owner(service: &Service) -> OwnerReference {
 fn slice_object(service: &Service, name: &str, slice: &Slice) -> EndpointSlice {
     let mut labels = service.labels().clone();
     let mut put = |key: &str, value: &str| drop(labels.insert(key.to_owned(), value.to_owned()));
-    put("kubernetes.io/service-name", &service.name_any());
-    put("endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io");
+    put(SERVICE_NAME, &service.name_any());
+    put(MANAGED_BY, MANAGER);
     let spec = service.spec.as_ref();
     if spec.and_then(|spec| spec.cluster_ip.as_deref()) == Some("None") {
         put("service.kubernetes.io/headless", "");

@@ -32,6 +32,13 @@ pub(super) fn ready_again(node: &Node, now: Timestamp) -> Option<Node> {
     Some(with_conditions(node, now, &["Ready"], "True", "KubeletReady", message))
 }
 
+/// When the node itself last said how it is.
+pub(super) fn reported_at(node: &Node) -> Option<Timestamp> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|it| it.type_ == "Ready")?;
+    ready.last_heartbeat_time.as_ref().map(|time| time.0)
+}
+
 /// Whether nobody knows how the node is.
 pub(super) fn is_unknown(node: &Node) -> bool {
     ready_status(node) == Some("Unknown")
