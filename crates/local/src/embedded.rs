@@ -269,8 +269,8 @@ impl Folders {
     }
 }
 
-/// The one path of a folder, whatever links lead to it: what is hidden by its path must not be found
-/// by another.
+/// The one path of a folder, whatever links lead to it: what is hidden by its path must not be
+/// found by another.
 fn resolve(folder: &Path) -> Result<PathBuf, StartError> {
     files::private_folder(folder)?;
     folder.canonicalize().map_err(StartError::Node)

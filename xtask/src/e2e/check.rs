@@ -209,8 +209,8 @@ impl Suite {
         command.spawn().with_context(|| format!("cannot start {line}"))
     }
 
-    /// Starts a command line, leaves it running, and returns once it wrote `first` as its first line:
-    /// from then on it sees whatever happens.
+    /// Starts a command line, leaves it running, and returns once it wrote `first` as its first
+    /// line: from then on it sees whatever happens.
     pub(crate) fn start_past(&self, line: &str, first: &str) -> Result<Child> {
         let mut child = self.start(line)?;
         let stdout = child.stdout.as_mut().context("its output is a pipe")?;
