@@ -90,8 +90,8 @@ type Opened = (BoxFuture<'static, Result<Log, Refusal>>, String);
 type Log = Box<dyn AsyncBufRead + Send + Unpin>;
 
 impl Logs {
-    /// Asks for a log now, since later another run may be meant, and prints it when the earlier ones
-    /// of its container are through.
+    /// Asks for a log now, since later another run may be meant, and prints it when the earlier
+    /// ones of its container are through.
     fn begin(&mut self, cluster: &Cluster, LogSource { container, path, prefix }: LogSource) {
         let cluster = cluster.clone();
         let asked = tokio::spawn(async move { cluster.stream(&path, "*/*").await });
