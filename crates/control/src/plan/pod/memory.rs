@@ -310,6 +310,13 @@ impl Memory {
         if container.attempt != attempt || matches!(container.state, State::Exited(_)) {
             return;
         }
+        // The end of a very short container may be told before its start is.
+        if let (State::Starting { .. }, Some(at)) = (&container.state, exit.started_at) {
+            let is_interrupted = container.is_interrupted;
+            self.started(name, attempt, at);
+            self.container(name).is_interrupted = is_interrupted;
+        }
+        let container = self.container(name);
         if let State::Starting { before } = &mut container.state {
             container.last = before.take().or_else(|| container.last.take());
         }
@@ -463,4 +470,22 @@ impl ContainerMemory {
 /// The moment `duration` after `at`; the end of time if that is later.
 pub(super) fn after(at: Timestamp, duration: Duration) -> Timestamp {
     at.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exit_told_before_its_start_still_tells_of_the_start() {
+        let mut memory = Memory::default();
+        memory.container("a").state = State::Starting { before: None };
+        let at = Some(Timestamp::UNIX_EPOCH);
+        let exit = Exit { started_at: at, finished_at: at, ..Exit::default() };
+        memory.exited("a", 0, exit);
+        memory.started("a", 0, Timestamp::UNIX_EPOCH);
+        let told: Vec<&str> = memory.events.iter().map(|event| event.reason).collect();
+        assert_eq!(told, ["Created", "Started"]);
+        assert!(memory.container("a").exit().is_some());
+    }
 }
