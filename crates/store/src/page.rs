@@ -23,13 +23,14 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// Up to `limit` objects of `snapshot` that `filter` selects, beginning at `start`.
+/// Up to `limit` objects of `snapshot` that `filter` selects, beginning where `token` says.
 pub fn list(
     snapshot: &Snapshot,
     filter: &Filter,
-    start: Option<&str>,
+    token: Option<&Token>,
     limit: Option<usize>,
 ) -> Page {
+    let start = token.map(|token| token.start.as_str());
     let table = &*filter.resource.table;
     let revision = snapshot.revision();
     if let Some(key) = filter.only_key() {
@@ -48,12 +49,16 @@ pub fn list(
         items.push(Arc::clone(object));
         last = Some(key);
     }
-    let more = found.next().is_some();
-    let next = last
-        .filter(|_| more)
-        .map(|key| Token { revision: Some(revision), start: format!("{key}\0") });
-    let remaining =
-        next.as_ref().filter(|_| filter.selectors.is_empty()).map(|_| found.count() + 1);
+    let Some(last) = last.filter(|_| found.next().is_some()) else {
+        return Page { items, revision, next: None, remaining: None };
+    };
+    let start = format!("{last}\0");
+    // Counting walks to the end of the list: the first page does it for all that follow.
+    let remaining = filter.selectors.is_empty().then(|| {
+        let counted = token.and_then(|token| token.left).filter(|left| *left > items.len());
+        counted.map_or_else(|| found.count() + 1, |left| left - items.len())
+    });
+    let next = Some(Token { revision: Some(revision), start, left: remaining });
     Page { items, revision, next, remaining }
 }
 
@@ -64,6 +69,8 @@ pub struct Token {
     pub revision: Option<Revision>,
     /// The first key of the next page.
     pub start: String,
+    /// How many objects there are from `start` on, when that was counted.
+    pub left: Option<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -74,13 +81,16 @@ struct Wire {
     rv: i64,
     #[serde(default)]
     start: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    left: Option<usize>,
 }
 
 impl Token {
     /// The token as clients carry it.
     pub fn encode(&self) -> String {
         let rv = self.revision.map_or(-1, |revision| i64::try_from(revision).unwrap_or(i64::MAX));
-        let wire = Wire { v: TOKEN_VERSION.to_owned(), rv, start: self.start.clone() };
+        let (v, start) = (TOKEN_VERSION.to_owned(), self.start.clone());
+        let wire = Wire { v, rv, start, left: self.left };
         let json = serde_json::to_vec(&wire).expect("a token is plain data");
         URL_SAFE_NO_PAD.encode(json)
     }
@@ -113,7 +123,10 @@ impl Token {
         if !is_clean(&wire.start) {
             return Err(refuse(format!(": {}", wire.start)));
         }
-        Ok(Self { revision: Revision::try_from(wire.rv).ok(), start: wire.start })
+        let revision = Revision::try_from(wire.rv).ok();
+        // What is there now may be more or fewer than there were.
+        let left = wire.left.filter(|_| revision.is_some());
+        Ok(Self { revision, start: wire.start, left })
     }
 
     /// The answer when the revision of the token is no longer kept: 410 with a token that goes on
@@ -126,7 +139,7 @@ impl Token {
              results in an inconsistent list - objects that were created, modified, or deleted \
              between the time the first chunk was returned and now may show up in the list.",
         );
-        let fresh = Self { revision: None, start: self.start.clone() };
+        let fresh = Self { revision: None, start: self.start.clone(), left: None };
         status.metadata.continue_token = fresh.encode();
         status
     }

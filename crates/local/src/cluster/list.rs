@@ -98,7 +98,7 @@ impl Cluster {
                     .await?
                     .map_err(|_| token.expired())?,
             };
-            let page = page::list(&snapshot, filter, Some(&token.start), limit);
+            let page = page::list(&snapshot, filter, Some(&token), limit);
             self.retain(&page, &filter.resource.table, snapshot);
             return Ok(page);
         }

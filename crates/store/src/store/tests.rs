@@ -189,18 +189,18 @@ impl Rig {
     fn check_pages(&self, snapshot: &Snapshot, filter: &Filter) {
         let whole = page::list(snapshot, filter, None, None).items;
         let mut paged = Vec::new();
-        let mut start = None;
+        let mut token = None;
         loop {
-            let page = page::list(snapshot, filter, start.as_deref(), Some(2));
+            let page = page::list(snapshot, filter, token.as_ref(), Some(2));
             assert!(page.items.len() <= 2);
             paged.extend(page.items);
             let left = whole.len() - paged.len();
-            let Some(token) = page.next else {
+            let Some(next) = page.next else {
                 assert_eq!(left, 0);
                 break;
             };
             assert_eq!(page.remaining, Some(left));
-            start = Some(Token::decode(&token.encode()).unwrap().start);
+            token = Some(Token::decode(&next.encode()).unwrap());
         }
         let keys = |objects: &[Arc<crate::Object>]| -> Vec<_> {
             objects.iter().map(|object| (object.key(), object.revision())).collect()
@@ -286,8 +286,8 @@ fn tokens_that_are_not_ours_are_refused() {
         assert!(status.message.starts_with("invalid continue token: continue key is not valid"));
         assert_eq!(status.code, 400, "{text}");
     }
-    let token = Token { revision: Some(7), start: "n/a\0".to_owned() };
+    let token = Token { revision: Some(7), start: "n/a\0".to_owned(), left: Some(3) };
     assert_eq!(Token::decode(&token.encode()).unwrap(), token);
     let fresh = Token::decode(&token.expired().metadata.continue_token).unwrap();
-    assert_eq!((fresh.revision, fresh.start), (None, token.start));
+    assert_eq!((fresh.revision, fresh.start, fresh.left), (None, token.start, None));
 }
