@@ -9,6 +9,8 @@ pub mod service_account;
 use kube::Client;
 use tokio::task::JoinHandle;
 
+use crate::feeds::Feeds;
+
 /// How the controllers work.
 #[derive(Clone, Debug, Default)]
 pub struct ControllerOptions {
@@ -17,10 +19,10 @@ pub struct ControllerOptions {
 }
 
 /// Starts all controllers.
-pub fn spawn(client: &Client, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
+pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
     vec![
         service_account::spawn(client.clone()),
-        endpoints::spawn(client.clone()),
-        node_lifecycle::spawn(client.clone(), options.nodes.clone()),
+        endpoints::spawn(client.clone(), feeds),
+        node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
     ]
 }

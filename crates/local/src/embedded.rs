@@ -23,6 +23,7 @@ use crate::{
     auth::{Token, User},
     cluster::{self, Cluster, OpenError},
     controllers::{self, ControllerOptions},
+    feeds::Feeds,
     files::{self, FileError},
     kubeconfig::Kubeconfig,
     node::{
@@ -288,23 +289,24 @@ async fn start_agents(
     if has_nodes {
         fake::retire(&fake_client, fake_count).await;
     }
+    let feeds = Feeds::start(&server.client(User::component("kube-controller-manager")));
     let node = match (options.node, folders) {
         (Some(node), Some(folders)) => {
-            Some(Node::start(&options.node_name, folders, server, node).await?)
+            Some(Node::start(&options.node_name, folders, server, &feeds, node).await?)
         }
         _ => None,
     };
     let mut agents = Vec::new();
     if let Some(fake) = options.fake_nodes {
-        agents.push(fake::spawn(fake_client, fake));
+        agents.push(fake::spawn(fake_client, &feeds, fake));
     }
     // The scheduler comes when there is somewhere to place pods: whatever it says about them before
     // would be wrong a moment later.
     if has_nodes {
         let client = server.client(User::component("kube-scheduler"));
-        agents.push(scheduler::spawn(client, SchedulerOptions::default()));
+        agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
-        agents.extend(controllers::spawn(&client, &ControllerOptions::default()));
+        agents.extend(controllers::spawn(&client, &feeds, &ControllerOptions::default()));
     }
     Ok((node, agents))
 }

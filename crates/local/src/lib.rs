@@ -4,6 +4,7 @@ pub mod auth;
 pub mod cluster;
 pub mod controllers;
 pub mod embedded;
+pub mod feeds;
 pub mod files;
 pub mod journal;
 pub mod kubeconfig;

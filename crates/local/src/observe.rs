@@ -1,7 +1,10 @@
 //! Following objects of the API: every change, and every disappearance, also across broken watches.
 
+mod feed;
+
 use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
@@ -13,11 +16,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
+pub use feed::{Feed, Listening};
+
 /// What happened to an object.
 #[derive(Clone, Debug)]
 pub enum Change<K> {
     /// It is new or has changed.
-    Put(Box<K>),
+    Put(Arc<K>),
     /// It no longer exists.
     Gone(ObjectKey),
     /// All objects that existed when the watch began have been told.
@@ -50,7 +55,7 @@ impl ObjectKey {
 /// breaks.
 pub fn follow<K>(api: Api<K>, config: watcher::Config) -> impl Stream<Item = Change<K>> + Send
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     attempt(api, config).filter_map(move |change| {
@@ -66,7 +71,7 @@ pub fn attempt<K>(
     config: watcher::Config,
 ) -> impl Stream<Item = Result<Change<K>, watcher::Error>> + Send
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
     let mut known: HashMap<(String, String), String> = HashMap::new();
     let mut listed: HashMap<(String, String), String> = HashMap::new();
@@ -79,7 +84,7 @@ where
                 put(&mut known, &mut changes, &object);
                 let key = ObjectKey::of(&object);
                 listed.insert((key.namespace, key.name), key.uid);
-                changes.push(Change::Put(Box::new(object)));
+                changes.push(Change::Put(Arc::new(object)));
             }
             Ok(watcher::Event::InitDone) => {
                 let before = std::mem::replace(&mut known, std::mem::take(&mut listed));
@@ -92,7 +97,7 @@ where
             }
             Ok(watcher::Event::Apply(object)) => {
                 put(&mut known, &mut changes, &object);
-                changes.push(Change::Put(Box::new(object)));
+                changes.push(Change::Put(Arc::new(object)));
             }
             Ok(watcher::Event::Delete(object)) => {
                 let key = ObjectKey::of(&object);
@@ -129,7 +134,7 @@ pub fn forward<K, M>(
     into: impl Fn(Change<K>) -> M + Send + 'static,
 ) -> Watch
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     M: Send + 'static,
 {
     Watch(tokio::spawn(async move {
@@ -155,6 +160,7 @@ pub struct Inbox<M> {
     receiver: mpsc::Receiver<Heard<M>>,
     batch: Vec<Heard<M>>,
     watches: Vec<Watch>,
+    listening: Vec<Listening>,
     /// Of each watch, whether it has told everything there was when it began.
     synced: Vec<bool>,
 }
@@ -169,8 +175,14 @@ impl<M: Send + 'static> Inbox<M> {
     /// An inbox into which nobody tells anything yet.
     pub fn new() -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let (batch, watches, synced) = (Vec::new(), Vec::new(), Vec::new());
-        Self { sender, receiver, batch, watches, synced }
+        Self {
+            sender,
+            receiver,
+            batch: Vec::new(),
+            watches: Vec::new(),
+            listening: Vec::new(),
+            synced: Vec::new(),
+        }
     }
 
     /// Follows objects in a task of its own, turning each change into a message.
@@ -180,14 +192,37 @@ impl<M: Send + 'static> Inbox<M> {
         config: watcher::Config,
         into: impl Fn(Change<K>) -> M + Send + 'static,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     {
+        let note = self.completing(into);
+        self.watches.push(forward(api, config, self.sender.clone(), note));
+    }
+
+    /// Listens to a watch that others listen to as well, turning each change of what `wants`
+    /// selects into a message.
+    pub fn listen<K>(
+        &mut self,
+        feed: &Feed<K>,
+        wants: impl Fn(&K) -> bool + Send + 'static,
+        into: impl Fn(Change<K>) -> M + Send + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+    {
+        let note = self.completing(into);
+        self.listening.push(feed.forward(wants, self.sender.clone(), note));
+    }
+
+    /// Makes messages of the changes of one more source, and notes when it has told everything.
+    fn completing<K>(
+        &mut self,
+        into: impl Fn(Change<K>) -> M + Send + 'static,
+    ) -> impl Fn(Change<K>) -> Heard<M> + Send + 'static {
         let index = self.synced.len();
         self.synced.push(false);
-        self.watches.push(forward(api, config, self.sender.clone(), move |change| {
+        move |change| {
             let completes = matches!(change, Change::Synced).then_some(index);
             Heard { message: into(change), completes }
-        }));
+        }
     }
 
     /// What a task of the controller tells it through.

@@ -18,6 +18,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tracing::{debug, info};
 
+use crate::feeds::Feeds;
 use crate::observe::{Change, Inbox, ObjectKey, Teller};
 use crate::recorder::{Note, Recorder, pod_reference};
 
@@ -37,13 +38,13 @@ impl Default for SchedulerOptions {
 }
 
 /// Starts the scheduler. It runs until the task is aborted or the runtime ends.
-pub fn spawn(client: Client, options: SchedulerOptions) -> JoinHandle<()> {
+pub fn spawn(client: Client, feeds: &Feeds, options: SchedulerOptions) -> JoinHandle<()> {
+    let feeds = feeds.clone();
     tokio::spawn(async move {
         let mut inbox = Inbox::new();
-        let everything = || watcher::Config::default().page_size(5_000);
-        inbox.watch(Api::all(client.clone()), everything(), Message::Pod);
-        inbox.watch(Api::all(client.clone()), everything(), Message::Node);
-        inbox.watch(Api::all(client.clone()), everything(), Message::Namespace);
+        inbox.listen(&feeds.pods, |_| true, Message::Pod);
+        inbox.listen(&feeds.nodes, |_| true, Message::Node);
+        inbox.watch(Api::all(client.clone()), watcher::Config::default(), Message::Namespace);
         let recorder = Recorder::spawn(client.clone(), &options.name, "");
         let permits = Arc::new(Semaphore::new(options.writes_max));
         let scheduler = Scheduler {
@@ -85,7 +86,7 @@ struct Scheduler {
 }
 
 struct Pending {
-    pod: Pod,
+    pod: Arc<Pod>,
     wanted: Wanted,
     /// The condition we last wrote, until the watch shows it.
     told: Option<String>,
@@ -106,7 +107,7 @@ impl Scheduler {
 
     fn hear(&mut self, message: Message) {
         match message {
-            Message::Pod(Change::Put(pod)) => self.put_pod(*pod),
+            Message::Pod(Change::Put(pod)) => self.put_pod(pod),
             Message::Pod(Change::Gone(key)) => self.remove_pod(&key),
             Message::Node(Change::Put(node)) => {
                 self.cluster.put_node(&node);
@@ -137,7 +138,7 @@ impl Scheduler {
         }
     }
 
-    fn put_pod(&mut self, pod: Pod) {
+    fn put_pod(&mut self, pod: Arc<Pod>) {
         let wanted = Wanted::of(&pod);
         let uid = wanted.uid.clone();
         if wanted.node.is_some() || wanted.is_over || wanted.is_terminating {
@@ -270,12 +271,12 @@ mod tests {
         for (name, is_told_bound) in [("the watch was faster", true), ("nothing was bound", false)]
         {
             let mut scheduler = scheduler();
-            scheduler.hear(Message::Node(Change::Put(Box::new(node.clone()))));
+            scheduler.hear(Message::Node(Change::Put(Arc::new(node.clone()))));
             let free = pod("a", Value::Null);
-            scheduler.hear(Message::Pod(Change::Put(Box::new(free.clone()))));
+            scheduler.hear(Message::Pod(Change::Put(Arc::new(free.clone()))));
             scheduler.cluster.assume(&Wanted::of(&free), "n");
             if is_told_bound {
-                scheduler.hear(Message::Pod(Change::Put(Box::new(pod("a", json!("n"))))));
+                scheduler.hear(Message::Pod(Change::Put(Arc::new(pod("a", json!("n"))))));
             }
             scheduler.hear(Message::BindFailed { uid: "a".to_owned(), is_gone: false });
             let other = scheduler.cluster.place(&Wanted::of(&pod("b", Value::Null)));

@@ -68,7 +68,7 @@ pub(super) async fn follow(
 fn hear(progress: &mut Progress, change: Change<Pod>, is_quiet: bool) -> Result<Vec<LogSource>> {
     match change {
         Change::Put(pod) => {
-            let seen = progress.see(&serde_json::to_value(pod)?);
+            let seen = progress.see(&serde_json::to_value(&*pod)?);
             seen.notes.iter().filter(|_| !is_quiet).for_each(output::note);
             return Ok(seen.logs);
         }

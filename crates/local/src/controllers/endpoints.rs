@@ -4,6 +4,7 @@ mod slices;
 mod write;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use self::slices::{Slices, endpoint_of};
+use crate::feeds::Feeds;
 use crate::observe::{Change, Inbox, ObjectKey};
 
 /// Changes that come this close together are written together.
@@ -30,12 +32,12 @@ const RETRY: Duration = Duration::from_secs(1);
 type Key = (String, String);
 
 /// Starts the controller.
-pub fn spawn(client: Client) -> JoinHandle<()> {
+pub fn spawn(client: Client, feeds: &Feeds) -> JoinHandle<()> {
+    let pods = feeds.pods.clone();
     tokio::spawn(async move {
         let mut inbox = Inbox::new();
-        let config = || watcher::Config::default().page_size(5_000);
-        inbox.watch(Api::all(client.clone()), config(), Message::Pod);
-        inbox.watch(Api::all(client.clone()), config(), Message::Service);
+        inbox.listen(&pods, |_| true, Message::Pod);
+        inbox.watch(Api::all(client.clone()), watcher::Config::default(), Message::Service);
         let controller = Controller {
             client,
             services: HashMap::new(),
@@ -55,12 +57,12 @@ struct Controller {
     client: Client,
     services: HashMap<Key, Entry>,
     /// What matters of each pod, by namespace and uid.
-    pods: HashMap<String, HashMap<String, Pod>>,
+    pods: HashMap<String, HashMap<String, Arc<Pod>>>,
     queue: WorkQueue<Key>,
 }
 
 struct Entry {
-    service: Service,
+    service: Arc<Service>,
     slices: Slices,
     /// Pods that have changed since the last write, by uid.
     dirty: HashSet<String>,
@@ -93,8 +95,7 @@ impl Controller {
                     return;
                 }
                 let slices = old.map(|old| old.slices).unwrap_or_default();
-                let entry =
-                    Entry { service: *service, slices, dirty: HashSet::new(), is_new: true };
+                let entry = Entry { service, slices, dirty: HashSet::new(), is_new: true };
                 self.services.insert(key.clone(), entry);
                 self.queue.add(key, Timestamp::now());
             }
@@ -102,14 +103,14 @@ impl Controller {
                 // The slices go with the service that owns them.
                 self.services.remove(&(key.namespace, key.name));
             }
-            Message::Pod(Change::Put(pod)) => self.put_pod(*pod),
+            Message::Pod(Change::Put(pod)) => self.put_pod(pod),
             Message::Pod(Change::Gone(key)) => self.remove_pod(&key),
             // The inbox keeps count of these.
             Message::Service(Change::Synced) | Message::Pod(Change::Synced) => {}
         }
     }
 
-    fn put_pod(&mut self, pod: Pod) {
+    fn put_pod(&mut self, pod: Arc<Pod>) {
         let (namespace, uid) = (pod.namespace().unwrap_or_default(), pod.uid().unwrap_or_default());
         let old = self.pods.entry(namespace.clone()).or_default().insert(uid.clone(), pod);
         let Some(new) = self.pods.get(&namespace).and_then(|all| all.get(&uid)) else { return };
@@ -118,7 +119,7 @@ impl Controller {
             let is_about = |pod: &Pod| matches(&entry.service, pod);
             let was = old.as_ref().filter(|old| is_about(old));
             let is = Some(new).filter(|new| is_about(new));
-            let endpoint = |pod: &Pod| endpoint_of(&entry.service, pod);
+            let endpoint = |pod: &Arc<Pod>| endpoint_of(&entry.service, pod);
             if was.and_then(endpoint) != is.and_then(endpoint) {
                 entry.dirty.insert(uid.clone());
                 let wait = if entry.slices.is_large() { COALESCE_LARGE } else { COALESCE };

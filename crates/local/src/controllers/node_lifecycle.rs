@@ -5,6 +5,7 @@ mod decide;
 mod write;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -16,6 +17,7 @@ use lockstep_control::engine::WorkQueue;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+use crate::feeds::Feeds;
 use crate::node::fake::{FAKE_NODE, LOST};
 use crate::node::status::LEASE_NAMESPACE;
 use crate::observe::{Change, Inbox};
@@ -37,15 +39,15 @@ impl Default for NodeLifecycleOptions {
 }
 
 /// Starts the controller.
-pub fn spawn(client: Client, options: NodeLifecycleOptions) -> JoinHandle<()> {
+pub fn spawn(client: Client, feeds: &Feeds, options: NodeLifecycleOptions) -> JoinHandle<()> {
+    let feeds = feeds.clone();
     tokio::spawn(async move {
         let mut inbox = Inbox::new();
-        let config = || watcher::Config::default().page_size(5_000);
+        let config = watcher::Config::default().page_size(5_000);
         let leases: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
-        let bound = config().fields("spec.nodeName!=");
-        inbox.watch(Api::all(client.clone()), config(), Message::Node);
-        inbox.watch(leases, config(), Message::Lease);
-        inbox.watch(Api::all(client.clone()), bound, Message::Pod);
+        inbox.listen(&feeds.nodes, |_| true, Message::Node);
+        inbox.watch(leases, config, Message::Lease);
+        inbox.listen(&feeds.pods, is_bound, Message::Pod);
         let controller = Controller {
             recorder: Recorder::spawn(client.clone(), "node-controller", ""),
             client,
@@ -59,6 +61,12 @@ pub fn spawn(client: Client, options: NodeLifecycleOptions) -> JoinHandle<()> {
         };
         controller.run(inbox).await;
     })
+}
+
+/// Whether a pod has its node.
+fn is_bound(pod: &Pod) -> bool {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.is_some_and(|node| !node.is_empty())
 }
 
 enum Message {
@@ -80,12 +88,12 @@ struct Controller {
     client: Client,
     recorder: Recorder,
     options: NodeLifecycleOptions,
-    nodes: HashMap<String, Node>,
+    nodes: HashMap<String, Arc<Node>>,
     /// The last heartbeat of each node: what it said, and when we saw it. Only our own clock
     /// counts, and one that stands still with the machine: waking up must not look like a lost
     /// node.
     beats: HashMap<String, (Option<Timestamp>, Instant)>,
-    pods: HashMap<String, Pod>,
+    pods: HashMap<String, Arc<Pod>>,
     by_node: HashMap<String, BTreeSet<String>>,
     /// Nodes that pods are bound to but that do not exist, and since when we know.
     missing: HashMap<String, Timestamp>,
@@ -119,7 +127,7 @@ impl Controller {
                 self.missing.remove(&name);
                 let beat = self.beats.entry(name.clone()).or_insert_with(|| (None, Instant::now()));
                 let reported_at = decide::reported_at(&node);
-                let old = self.nodes.insert(name.clone(), *node);
+                let old = self.nodes.insert(name.clone(), node);
                 // A report counts as a heartbeat: a node that comes back reports before it renews
                 // its lease, and must not be taken for lost in between.
                 if old.is_some_and(|old| decide::reported_at(&old) != reported_at) {
@@ -148,7 +156,7 @@ impl Controller {
                 let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
                 let node = node.unwrap_or_default();
                 self.by_node.entry(node.clone()).or_default().insert(uid.clone());
-                self.pods.insert(uid.clone(), *pod);
+                self.pods.insert(uid.clone(), pod);
                 // Most pods are on nodes with which nothing is wrong.
                 let is_fine = self.nodes.get(&node).is_some_and(|node| !decide::evicts(node));
                 if !is_fine {
@@ -157,7 +165,8 @@ impl Controller {
             }
             Message::Pod(Change::Gone(key)) => {
                 if let Some(pod) = self.pods.remove(&key.uid) {
-                    let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+                    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+                    let node = node.unwrap_or_default();
                     if let Some(all) = self.by_node.get_mut(&node) {
                         all.remove(&key.uid);
                         if all.is_empty() {

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use super::{Folders, Scratch, StartError};
+use crate::feeds::Feeds;
 use crate::{
     auth::User,
     cluster::Cluster,
@@ -70,6 +71,7 @@ impl Node {
         name: &str,
         Folders { dirs, scratch }: Folders,
         server: &Server,
+        feeds: &Feeds,
         mut options: NodeOptions,
     ) -> Result<Self, StartError> {
         // Nobody can find what outlives a cluster that is kept nowhere.
@@ -99,7 +101,7 @@ impl Node {
             warn!(node = name, %error, "node not registered, trying again");
         }
         let heartbeat = status::spawn(client.clone(), description);
-        let agent = Some(Agent::start(client, backend, ends, agent));
+        let agent = Some(Agent::start(client, feeds.pods.clone(), backend, ends, agent));
         Ok(Self { runtime: handle, agent, heartbeat, scratch })
     }
 

@@ -17,8 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
 use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -30,7 +29,7 @@ pub use handle::AgentHandle;
 
 use found::Found;
 
-use crate::observe::{Change, ObjectKey, forward};
+use crate::observe::{Change, Feed, ObjectKey};
 use crate::recorder::Recorder;
 
 /// How often pods of a silent node are looked at.
@@ -39,8 +38,6 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How an agent works.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Which pods are its own, as a field selector.
-    pub field_selector: String,
     /// Who speaks in its events.
     pub host: String,
     /// What may be changed about the life of pods.
@@ -54,13 +51,7 @@ pub struct AgentOptions {
 impl AgentOptions {
     /// Options for the agent of one node.
     pub fn for_node(name: &str) -> Self {
-        Self {
-            field_selector: format!("spec.nodeName={name}"),
-            host: name.to_owned(),
-            pods: Options::default(),
-            writes_max: 64,
-            starts_max: 64,
-        }
+        Self { host: name.to_owned(), pods: Options::default(), writes_max: 64, starts_max: 64 }
     }
 }
 
@@ -104,16 +95,18 @@ impl<B: Backend> Agent<B> {
     /// Starts an agent. `ends` tells it of containers that end. It works until its task is aborted.
     pub fn spawn(
         client: Client,
+        pods: Feed<Pod>,
         backend: Arc<B>,
         ends: mpsc::UnboundedReceiver<Ended>,
         options: AgentOptions,
     ) -> JoinHandle<()> {
-        Self::start(client, backend, ends, options).into_task()
+        Self::start(client, pods, backend, ends, options).into_task()
     }
 
     /// As [`Agent::spawn`], for a node that can shut down in good order.
     pub fn start(
         client: Client,
+        pods: Feed<Pod>,
         backend: Arc<B>,
         ends: mpsc::UnboundedReceiver<Ended>,
         options: AgentOptions,
@@ -121,9 +114,12 @@ impl<B: Backend> Agent<B> {
         let (sender, receiver) = mpsc::channel(4096);
         let messages = sender.clone();
         let task = tokio::spawn(async move {
-            let config =
-                watcher::Config::default().fields(&options.field_selector).page_size(5_000);
-            let watch = forward(Api::all(client.clone()), config, sender.clone(), Message::Pod);
+            let owner = Arc::clone(&backend);
+            let is_ours = move |pod: &Pod| {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+                node.is_some_and(|node| owner.owns(node))
+            };
+            let _listening = pods.forward(is_ours, sender.clone(), Message::Pod);
             let recovering = Arc::clone(&backend);
             // It asks every process that was left, and waits for the answers.
             let recovered = tokio::task::spawn_blocking(move || recovering.recover()).await;
@@ -145,7 +141,6 @@ impl<B: Backend> Agent<B> {
                 leaving: None,
             };
             agent.run(receiver, ends).await;
-            watch.abort();
         });
         AgentHandle::new(task, messages)
     }
@@ -196,7 +191,7 @@ impl<B: Backend> Agent<B> {
     fn hear(&mut self, message: Message) {
         let now = Timestamp::now();
         match message {
-            Message::Pod(Change::Put(pod)) => self.put(*pod, now),
+            Message::Pod(Change::Put(pod)) => self.put(pod, now),
             Message::Pod(Change::Gone(key)) => self.gone(&key, now),
             Message::Pod(Change::Synced) => self.synced(),
             Message::Ended(ended) => match self.pods.get_mut(&ended.pod_uid) {
@@ -223,24 +218,20 @@ impl<B: Backend> Agent<B> {
             && self.pods.values().all(|entry| entry.memory.is_at_rest() && entry.failures == 0)
     }
 
-    fn put(&mut self, pod: Pod, now: Timestamp) {
+    fn put(&mut self, pod: Arc<Pod>, now: Timestamp) {
         let Some(uid) = pod.uid() else { return };
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        if !node.is_some_and(|node| self.backend.owns(node)) {
-            return;
-        }
         match self.pods.get_mut(&uid) {
             Some(entry) => {
                 // Our own writes come back through the watch, at times after newer ones.
                 if version(&pod) >= version(&entry.pod) {
-                    entry.pod = Arc::new(pod);
+                    entry.pod = pod;
                 }
             }
             None => {
                 let mut known = self.found.take(&uid);
                 known.extend(self.backend.recover_pod(&pod));
                 let memory = Memory::recover(&pod, &known);
-                self.pods.insert(uid.clone(), Entry { pod: Arc::new(pod), memory, failures: 0 });
+                self.pods.insert(uid.clone(), Entry { pod, memory, failures: 0 });
             }
         }
         self.queue.add(uid, now);

@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::api::{DeleteParams, ListParams};
-use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::pod::{
     Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, Role, StartFailure, containers,
@@ -26,7 +25,8 @@ use tracing::warn;
 
 use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
 use super::status::{NodeDescription, register};
-use crate::observe::{Change, follow};
+use crate::feeds::Feeds;
+use crate::observe::{Change, Feed};
 
 /// How long the main containers of a pod run, in seconds; fractions are allowed.
 pub const RUN_SECONDS: &str = "lockstep.dev/fake-run-seconds";
@@ -60,7 +60,6 @@ impl FakeOptions {
     /// `count` plain fake nodes.
     pub fn new(count: usize) -> Self {
         let agent = AgentOptions {
-            field_selector: "spec.nodeName!=".to_owned(),
             host: "fake".to_owned(),
             writes_max: 128,
             starts_max: 1024,
@@ -71,7 +70,8 @@ impl FakeOptions {
 }
 
 /// Registers the nodes and runs their pods until the task is aborted.
-pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
+pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<()> {
+    let feeds = feeds.clone();
     tokio::spawn(async move {
         let register_all = futures::stream::iter(0..options.count).for_each_concurrent(
             REGISTER_AT_ONCE,
@@ -88,10 +88,10 @@ pub fn spawn(client: Client, options: FakeOptions) -> JoinHandle<()> {
         register_all.await;
         let (sender, receiver) = mpsc::unbounded_channel();
         let silent = Arc::<Mutex<HashSet<String>>>::default();
-        let nodes = note_silent(client.clone(), Arc::clone(&silent));
+        let nodes = note_silent(&feeds.nodes, Arc::clone(&silent));
         let backend = Arc::new(FakeBackend { count: options.count, sender, silent });
         // Ends with this task.
-        let _agent = Agent::start(client, backend, receiver, options.agent);
+        let _agent = Agent::start(client, feeds.pods, backend, receiver, options.agent);
         nodes.await;
     })
 }
@@ -123,24 +123,34 @@ fn is_served(node: &str, count: usize) -> bool {
 }
 
 /// Keeps the names of fake nodes that are gone or to look lost.
-async fn note_silent(client: Client, silent: Arc<Mutex<HashSet<String>>>) {
-    let api: Api<Node> = Api::all(client);
-    let config = watcher::Config::default().labels(FAKE_NODE).page_size(5_000);
-    let mut changes = std::pin::pin!(follow(api, config));
-    while let Some(change) = changes.next().await {
-        let mut silent = silent.lock().unwrap_or_else(PoisonError::into_inner);
-        match change {
-            Change::Put(node) => {
-                let is_lost = node.annotations().get(LOST).is_some_and(|value| value == "true");
-                if is_lost {
-                    silent.insert(node.name_any());
-                } else {
-                    silent.remove(&node.name_any());
-                }
-            }
-            Change::Gone(key) => drop(silent.insert(key.name)),
-            Change::Synced => {}
+fn note_silent(
+    nodes: &Feed<Node>,
+    silent: Arc<Mutex<HashSet<String>>>,
+) -> impl Future<Output = ()> + use<> {
+    let (sender, mut changes) = mpsc::channel(REGISTER_AT_ONCE);
+    let is_fake = |node: &Node| node.labels().contains_key(FAKE_NODE);
+    let listening = nodes.forward(is_fake, sender, |change| change);
+    async move {
+        let _listening = listening;
+        while let Some(change) = changes.recv().await {
+            note(change, &silent);
         }
+    }
+}
+
+fn note(change: Change<Node>, silent: &Mutex<HashSet<String>>) {
+    let mut silent = silent.lock().unwrap_or_else(PoisonError::into_inner);
+    match change {
+        Change::Put(node) => {
+            let is_lost = node.annotations().get(LOST).is_some_and(|value| value == "true");
+            if is_lost {
+                silent.insert(node.name_any());
+            } else {
+                silent.remove(&node.name_any());
+            }
+        }
+        Change::Gone(key) => drop(silent.insert(key.name)),
+        Change::Synced => {}
     }
 }
 

@@ -18,7 +18,7 @@ impl Scheduler {
     pub(super) async fn bind(&mut self, uid: &str, node: String) {
         let Some(pending) = self.pending.get(uid) else { return };
         let pod = pending.pod.clone();
-        let key = ObjectKey::of(&pod);
+        let key = ObjectKey::of(&*pod);
         let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
         let (client, teller, recorder) =
             (self.client.clone(), self.teller.clone(), self.recorder.clone());
@@ -68,7 +68,7 @@ impl Scheduler {
         self.note(&pod, true, "FailedScheduling", message.to_owned());
         let patch = unscheduled_patch(&pod, "Unschedulable", message, nominated);
         let Ok(permit) = self.permits.clone().acquire_owned().await else { return };
-        let (client, key) = (self.client.clone(), ObjectKey::of(&pod));
+        let (client, key) = (self.client.clone(), ObjectKey::of(&*pod));
         tokio::spawn(async move {
             patch_status(&client, &key, patch).await;
             drop(permit);

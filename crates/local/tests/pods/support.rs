@@ -12,6 +12,7 @@ use lockstep_control::plan::pod;
 use lockstep_local::controllers::node_lifecycle::NodeLifecycleOptions;
 use lockstep_local::controllers::{self, ControllerOptions};
 use lockstep_local::embedded::{Embedded, Options};
+use lockstep_local::feeds::Feeds;
 use lockstep_local::node::agent::{Agent, AgentOptions};
 use lockstep_local::node::dirs::NodeDirs;
 use lockstep_local::node::fake::{self, FakeOptions};
@@ -28,6 +29,7 @@ const LEVEL: tracing::Level = tracing::Level::WARN;
 /// A whole cluster. Everything ends with it.
 pub(crate) struct Cluster {
     pub(crate) client: Client,
+    feeds: Feeds,
     pub(crate) dir: tempfile::TempDir,
     tasks: Vec<JoinHandle<()>>,
     /// The tasks of the process node, apart so that it can be lost.
@@ -54,7 +56,11 @@ impl Cluster {
     /// A cluster with so many fake nodes and no other.
     pub(crate) async fn with_fake_nodes(count: usize) -> Self {
         let mut cluster = Self::without_nodes().await;
-        cluster.tasks.push(fake::spawn(cluster.client.clone(), FakeOptions::new(count)));
+        cluster.tasks.push(fake::spawn(
+            cluster.client.clone(),
+            &cluster.feeds,
+            FakeOptions::new(count),
+        ));
         cluster
     }
 
@@ -64,14 +70,15 @@ impl Cluster {
         let options = Options { listen: None, ..Options::default() };
         let embedded = Embedded::start(options).await.unwrap();
         let client = embedded.client();
+        let feeds = Feeds::start(&client);
         let nodes = NodeLifecycleOptions {
             heartbeat_max: Duration::from_secs(2),
             orphan_after: Duration::from_millis(200),
         };
-        let mut tasks = controllers::spawn(&client, &ControllerOptions { nodes });
-        tasks.push(scheduler::spawn(client.clone(), SchedulerOptions::default()));
+        let mut tasks = controllers::spawn(&client, &feeds, &ControllerOptions { nodes });
+        tasks.push(scheduler::spawn(client.clone(), &feeds, SchedulerOptions::default()));
         let dir = tempfile::tempdir().unwrap();
-        Self { client, dir, tasks, node: Vec::new(), _embedded: embedded }
+        Self { client, feeds, dir, tasks, node: Vec::new(), _embedded: embedded }
     }
 
     /// Starts the process node, with or without its heartbeat.
@@ -101,7 +108,13 @@ impl Cluster {
             },
             ..AgentOptions::for_node("here")
         };
-        self.node.push(Agent::spawn(self.client.clone(), backend, ends, agent));
+        self.node.push(Agent::spawn(
+            self.client.clone(),
+            self.feeds.pods.clone(),
+            backend,
+            ends,
+            agent,
+        ));
         if has_heartbeat {
             self.node.push(status::spawn(self.client.clone(), description));
         }

@@ -37,7 +37,7 @@ impl Services {
                 match change {
                     Change::Put(service) => {
                         let key = (service.namespace().unwrap_or_default(), service.name_any());
-                        all.insert(key, *service);
+                        all.insert(key, Arc::unwrap_or_clone(service));
                     }
                     Change::Gone(key) => drop(all.remove(&(key.namespace, key.name))),
                     Change::Synced => {}

@@ -1,0 +1,27 @@
+//! The watches that the parts of a cluster share.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::watcher;
+use kube::{Api, Client};
+
+use crate::observe::Feed;
+
+/// What everybody in the process follows. Fetched and decoded once, whoever listens.
+#[derive(Clone)]
+pub struct Feeds {
+    /// All pods.
+    pub pods: Feed<Pod>,
+    /// All nodes.
+    pub nodes: Feed<Node>,
+}
+
+impl Feeds {
+    /// Starts following.
+    pub fn start(client: &Client) -> Self {
+        let config = || watcher::Config::default().page_size(5_000);
+        Self {
+            pods: Feed::start(Api::all(client.clone()), config()),
+            nodes: Feed::start(Api::all(client.clone()), config()),
+        }
+    }
+}
