@@ -4,6 +4,7 @@ mod apply;
 mod args;
 mod catalog;
 mod cluster;
+mod config;
 mod datadir;
 mod delete;
 mod describe;

@@ -10,9 +10,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use lockstep_local::embedded::{self, Embedded, StartError};
+use lockstep_local::{
+    Configuration,
+    embedded::{self, Embedded, StartError},
+};
 
 use crate::{
+    config,
     datadir::{self, Running},
     exit::{Ending, Exit},
     node::NodeOptions,
@@ -61,6 +65,9 @@ pub(crate) struct Options {
     /// Let --listen be an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
+    /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
+    #[arg(long, value_name = "FILE", value_parser = config::read)]
+    config: Option<Configuration>,
     #[command(flatten)]
     node: NodeOptions,
     /// What to log to stderr: error, warn, info, debug, or a filter such as lockstep_local=debug
@@ -125,6 +132,7 @@ fn embedded_options(options: &Options, folder: &Path, port: u16) -> embedded::Op
     wanted.data_dir = (!options.in_memory).then(|| folder.to_path_buf());
     wanted.listen = Some(SocketAddr::new(options.listen, port));
     wanted.allows_remote = options.allow_remote;
+    wanted.configuration = options.config.clone().unwrap_or_default();
     wanted
 }
 

@@ -8,6 +8,7 @@ mod scratch;
 use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -20,6 +21,7 @@ use tokio::{
 use tracing::info;
 
 use crate::{
+    Configuration,
     auth::{Token, User},
     cluster::{self, Cluster, OpenError},
     controllers::{self, ControllerOptions},
@@ -61,6 +63,8 @@ pub struct Options {
     pub limits: Limits,
     /// How far back watchers may go.
     pub history: lockstep_store::Limits,
+    /// What an administrator decided about the controllers.
+    pub configuration: Configuration,
 }
 
 impl Default for Options {
@@ -75,6 +79,7 @@ impl Default for Options {
             fake_nodes: None,
             limits: Limits::default(),
             history: lockstep_store::Limits::default(),
+            configuration: Configuration::default(),
         }
     }
 }
@@ -163,6 +168,7 @@ impl Embedded {
             names: names(&options.node_name),
             limits: options.limits,
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
+            controllers: Arc::default(),
         });
         bootstrap::run(&cluster).await?;
         let mut tasks = JoinSet::new();

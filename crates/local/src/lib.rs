@@ -9,10 +9,10 @@ pub mod files;
 pub mod journal;
 pub mod kubeconfig;
 pub mod node;
-pub mod observe;
-pub mod recorder;
 pub mod scheduler;
 pub mod server;
 pub mod tls;
 
 pub use cluster::Cluster;
+pub use lockstep_operator::config::Configuration;
+pub use lockstep_operator::{observe, recorder};

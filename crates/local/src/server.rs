@@ -50,6 +50,8 @@ pub struct Parts {
     pub limits: Limits,
     /// Where the node keeps the logs of pods, if there is a node.
     pub logs: Option<NodeDirs>,
+    /// What the controllers of this process count.
+    pub controllers: Arc<lockstep_operator::metrics::Metrics>,
 }
 
 /// The API server. Clones are the same server.
@@ -73,7 +75,7 @@ impl Server {
     /// A server that nobody reaches yet.
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(App {
-            metrics: metrics::Metrics::new(&parts.cluster),
+            metrics: metrics::Metrics::new(&parts.cluster, parts.controllers),
             cluster: parts.cluster,
             token: parts.token,
             names: parts.names,

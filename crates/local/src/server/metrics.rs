@@ -1,10 +1,17 @@
 //! What is counted. Labels come from the registry and from enums, never from what clients send.
 
-use std::{borrow::Cow, sync::atomic::AtomicU64, time::Duration};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use lockstep_api::Registry;
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::{
+        EncodeLabelSet,
+        text::{encode_eof, encode_registry},
+    },
     metrics::{
         counter::Counter,
         family::Family,
@@ -67,11 +74,15 @@ pub(crate) struct Metrics {
     revision: Gauge<u64, AtomicU64>,
     memory: Gauge<u64, AtomicU64>,
     cluster: Cluster,
+    controllers: Arc<lockstep_operator::metrics::Metrics>,
 }
 
 impl Metrics {
     /// Counters at zero.
-    pub(crate) fn new(cluster: &Cluster) -> Self {
+    pub(crate) fn new(
+        cluster: &Cluster,
+        controllers: Arc<lockstep_operator::metrics::Metrics>,
+    ) -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(exponential_buckets(0.000_1, 2.0, 18));
         let answers = Family::default();
         let durations = Family::new_with_constructor(histogram);
@@ -93,7 +104,7 @@ impl Metrics {
             memory.clone(),
         );
         let cluster = cluster.clone();
-        Self { registry, answers, durations, watches, revision, memory, cluster }
+        Self { registry, answers, durations, watches, revision, memory, cluster, controllers }
     }
 
     /// Notes an answer.
@@ -115,7 +126,9 @@ impl Metrics {
         self.memory.set(resident_memory_bytes().unwrap_or_default());
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _infallible = encode(&mut text, &self.registry);
+        let _infallible = encode_registry(&mut text, &self.registry)
+            .and_then(|()| self.controllers.write(&mut text))
+            .and_then(|()| encode_eof(&mut text));
         text
     }
 }

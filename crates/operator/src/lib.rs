@@ -1,0 +1,8 @@
+//! Works on any Kubernetes API, through `kube`: follows objects, lets the planners of
+//! `lockstep-control` decide, and carries out what they decided. It decides nothing itself.
+
+pub mod config;
+pub mod metrics;
+pub mod observe;
+pub mod recorder;
+pub mod write;

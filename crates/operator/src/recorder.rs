@@ -1,0 +1,192 @@
+//! Recording events on objects, without ever holding up whoever has something to tell.
+
+mod correlate;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tracing::debug;
+
+use correlate::{Correlator, Write};
+
+/// How many events may wait to be written; more are dropped and counted.
+const WAITING_MAX: usize = 16_384;
+
+/// How many events are written at the same time.
+const WRITERS: usize = 8;
+
+/// Something to tell about an object.
+#[derive(Clone, Debug)]
+pub struct Note {
+    /// What it is about.
+    pub regarding: ObjectReference,
+    /// Whether it is a `Warning` rather than `Normal`.
+    pub is_warning: bool,
+    /// Why, in CamelCase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// What an event about `object` refers to.
+pub fn reference<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
+    let meta = object.meta();
+    ObjectReference {
+        api_version: Some(K::api_version(&()).into_owned()),
+        kind: Some(K::kind(&()).into_owned()),
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        field_path: None,
+    }
+}
+
+/// What an event about `pod`, or about a part of it, refers to.
+pub fn pod_reference(pod: &Pod, field_path: Option<String>) -> ObjectReference {
+    ObjectReference { field_path, ..reference(pod) }
+}
+
+/// Writes events in the background.
+#[derive(Clone)]
+pub struct Recorder {
+    sender: mpsc::Sender<(Note, Timestamp)>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Recorder {
+    /// A recorder that speaks for `component` on `host`. It works until the last clone is dropped.
+    pub fn spawn(client: Client, component: &str, host: &str) -> Self {
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let source =
+            EventSource { component: Some(component.to_owned()), host: Some(host.to_owned()) };
+        tokio::spawn(write_all(client, source, receiver));
+        Self { sender, dropped: Arc::default() }
+    }
+
+    /// Records `note`, soon.
+    pub fn record(&self, note: Note) {
+        if self.sender.try_send((note, Timestamp::now())).is_err() {
+            let count = self.dropped.fetch_add(1, Ordering::Relaxed) + 1;
+            debug!(count, "event dropped: too many are waiting");
+        }
+    }
+
+    /// How many events were dropped because too many were waiting.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+async fn write_all(
+    client: Client,
+    source: EventSource,
+    mut receiver: mpsc::Receiver<(Note, Timestamp)>,
+) {
+    let mut correlator = Correlator::new(source);
+    let mut waiting = VecDeque::new();
+    let mut writes = FuturesUnordered::new();
+    let mut is_open = true;
+    while is_open || !waiting.is_empty() || !writes.is_empty() {
+        let next_due = correlator
+            .next_due()
+            .filter(|_| is_open)
+            .map(|at| Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default());
+        tokio::select! {
+            note = receiver.recv(), if is_open && waiting.len() < WRITERS => match note {
+                Some((note, at)) => waiting.extend(correlator.note(note, at)),
+                None => {
+                    is_open = false;
+                    // Nobody will tell more: what was held back is written now.
+                    waiting.extend(correlator.take_due(Timestamp::MAX));
+                }
+            },
+            Some(same) = writes.next(), if !writes.is_empty() => {
+                correlator.written(&same);
+                if !is_open {
+                    waiting.extend(correlator.take_due(Timestamp::MAX));
+                }
+            }
+            () = tokio::time::sleep(next_due.unwrap_or_default()), if next_due.is_some() => {
+                waiting.extend(correlator.take_due(Timestamp::now()));
+            }
+        }
+        while writes.len() < WRITERS
+            && let Some(write) = waiting.pop_front()
+        {
+            let client = &client;
+            writes.push(async move {
+                carry_out(client, &write).await;
+                write.same
+            });
+        }
+    }
+}
+
+async fn carry_out(client: &Client, write: &Write) {
+    let event = &write.event;
+    let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
+    let create = async || api.create(&PostParams::default(), event).await.map(drop);
+    let outcome = if write.is_repeated {
+        let name = event.metadata.name.as_deref().unwrap_or_default();
+        let patch = json!({
+            "count": event.count,
+            "lastTimestamp": event.last_timestamp,
+            "message": event.message,
+        });
+        match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            // It has expired, but what it says goes on.
+            Err(kube::Error::Api(status)) if status.code == 404 => create().await,
+            patched => patched.map(drop),
+        }
+    } else {
+        create().await
+    };
+    if let Err(error) = outcome {
+        // The namespace may be going away: nothing depends on it.
+        debug!(%error, "event not written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_repeated_event_that_has_expired_is_written_anew() {
+        let methods = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&methods);
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let is_patch = request.method() == http::Method::PATCH;
+            seen.lock().unwrap().push(request.method().to_string());
+            let not_found = r#"{"kind":"Status","code":404,"reason":"NotFound"}"#;
+            let (code, body) = if is_patch { (404, not_found) } else { (201, "{}") };
+            let body = kube::client::Body::from(body.as_bytes().to_vec());
+            let answer = http::Response::builder().status(code).body(body);
+            async move { answer }
+        });
+        let client = Client::new(service, "default");
+        let (sender, receiver) = mpsc::channel(9);
+        for _ in 0..2 {
+            let regarding =
+                ObjectReference { name: Some("p".to_owned()), ..ObjectReference::default() };
+            let (reason, message) = ("BackOff".to_owned(), "again".to_owned());
+            let note = Note { regarding, is_warning: true, reason, message };
+            sender.try_send((note, Timestamp::now())).unwrap();
+        }
+        drop(sender);
+        write_all(client, EventSource::default(), receiver).await;
+        assert_eq!(*methods.lock().unwrap(), ["POST", "PATCH", "POST"]);
+    }
+}
