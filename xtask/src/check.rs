@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::shell;
 
 /// Crates whose code decides: what they link must be unable to do IO.
-const PURE: [&str; 3] = ["lockstep-api", "lockstep-control", "lockstep-store"];
+const PURE: [&str; 4] = ["lockstep-api", "lockstep-control", "lockstep-sim", "lockstep-store"];
 
 /// Crates no pure crate may reach, not even through others.
 const IMPURE: [&str; 8] =

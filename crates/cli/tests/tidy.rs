@@ -8,10 +8,11 @@ use std::{
 };
 
 /// Which crates of ours each crate may use: the table of ARCHITECTURE.md, for the crates there are.
-const EDGES: [(&str, &[&str]); 7] = [
+const EDGES: [(&str, &[&str]); 8] = [
     ("lockstep-api", &[]),
     ("lockstep-control", &["lockstep-api"]),
     ("lockstep-store", &["lockstep-api"]),
+    ("lockstep-sim", &["lockstep-api", "lockstep-control", "lockstep-store"]),
     ("lockstep-operator", &["lockstep-api", "lockstep-control"]),
     (
         "lockstep-local",

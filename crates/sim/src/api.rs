@@ -1,0 +1,268 @@
+//! The API server of a simulated cluster: requests go to the store at once, time stands still
+//! meanwhile.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+use lockstep_api::{
+    Resource, Status,
+    decode::FieldValidation,
+    strategy::{Json, WriteContext},
+};
+use lockstep_store::{
+    Event, Limits, Object, Revision, Snapshot, Store,
+    collect::{self, Candidate, View},
+    object,
+    patch::Patch,
+    rest::{self, Answer, Catalog, DeleteOptions, Plan, Scene},
+};
+use serde_json::json;
+
+/// The only namespace there is.
+pub const NAMESPACE: &str = "sim";
+
+/// The kinds the simulator writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `batch/v1` Job.
+    Job,
+    /// `v1` Pod.
+    Pod,
+}
+
+/// An API server and its store.
+#[derive(Debug)]
+pub struct Api {
+    store: Store,
+    catalog: Catalog,
+    jobs: Arc<Resource>,
+    pods: Arc<Resource>,
+    now: Timestamp,
+    uids: u32,
+    /// What the garbage collector still has to look at.
+    candidates: BTreeSet<Candidate>,
+    /// The last revision the garbage collector has been told of.
+    collected: Revision,
+}
+
+impl Api {
+    /// A server with nothing but a namespace.
+    ///
+    /// # Panics
+    /// When the kinds it serves are not those of Kubernetes.
+    pub fn new(now: Timestamp) -> Self {
+        let catalog = Catalog::new(lockstep_api::builtin::registry());
+        let resource = |group: &str, plural: &str| {
+            let found = catalog.registry().get(group, "v1", plural);
+            Arc::clone(found.expect("a built-in kind is served"))
+        };
+        let (jobs, pods, namespaces) =
+            (resource("batch", "jobs"), resource("", "pods"), resource("", "namespaces"));
+        let store = Store::new(Limits::default());
+        let (candidates, collected) = (BTreeSet::new(), 0);
+        let mut api = Self { store, catalog, jobs, pods, now, uids: 0, candidates, collected };
+        let namespace = map(json!({"metadata": {"name": NAMESPACE}}));
+        api.write(&namespaces, "", |scene| rest::create(scene, namespace))
+            .expect("a namespace can be made");
+        api
+    }
+
+    /// Moves the clock.
+    pub fn set_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// The state everybody may see.
+    pub fn snapshot(&self) -> &Snapshot {
+        self.store.published()
+    }
+
+    /// The resource of a kind.
+    pub fn resource(&self, kind: Kind) -> &Arc<Resource> {
+        match kind {
+            Kind::Job => &self.jobs,
+            Kind::Pod => &self.pods,
+        }
+    }
+
+    /// One object.
+    pub fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Object>> {
+        let key = object::key(NAMESPACE, name);
+        self.snapshot().get(&self.resource(kind).table, &key)
+    }
+
+    /// All objects of a kind.
+    pub fn list(&self, kind: Kind) -> impl Iterator<Item = &Arc<Object>> {
+        self.snapshot().range(&self.resource(kind).table, None, None).map(|(_, object)| object)
+    }
+
+    /// What happened to a kind after `revision`, oldest first; nothing when that is forgotten.
+    pub fn events_after(
+        &self,
+        kind: Kind,
+        revision: Revision,
+        max: usize,
+    ) -> Option<Vec<Arc<Event>>> {
+        self.store.log().events_after(&self.resource(kind).table, revision, max).ok()
+    }
+
+    /// POST.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn create(&mut self, kind: Kind, object: Json) -> Result<Arc<Object>, Status> {
+        self.request(kind, |scene| rest::create(scene, object))
+    }
+
+    /// PUT, of the object or of a part of it.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn update(
+        &mut self,
+        kind: Kind,
+        sub: Option<&str>,
+        name: &str,
+        object: Json,
+    ) -> Result<Arc<Object>, Status> {
+        self.request(kind, |scene| rest::update(scene, sub, name, object))
+    }
+
+    /// Changes an object whatever its version is, as a client does that repeats itself on a
+    /// conflict.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn edit(
+        &mut self,
+        kind: Kind,
+        sub: Option<&str>,
+        name: &str,
+        change: impl FnOnce(&mut Json),
+    ) -> Result<Arc<Object>, Status> {
+        let found = self.get(kind, name).map(|object| object.json());
+        let mut object = found.ok_or_else(|| Status::not_found(self.resource(kind), name))?;
+        change(&mut object);
+        self.update(kind, sub, name, object)
+    }
+
+    /// PATCH.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn patch(&mut self, kind: Kind, name: &str, patch: &Patch) -> Result<Arc<Object>, Status> {
+        let validation = FieldValidation::Strict;
+        self.request(kind, |scene| rest::patch(scene, None, name, patch, validation))
+    }
+
+    /// DELETE.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn delete(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<Arc<Object>, Status> {
+        self.request(kind, |scene| rest::delete(scene, name, options))
+    }
+
+    /// POST to `/binding`.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn bind(&mut self, name: &str, node: &str) -> Result<Arc<Object>, Status> {
+        let binding =
+            map(json!({"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}));
+        self.request(Kind::Pod, |scene| rest::bind(scene, name, &binding))
+    }
+
+    /// POST to `/eviction`.
+    ///
+    /// # Errors
+    /// What a real server answers.
+    pub fn evict(&mut self, name: &str) -> Result<Arc<Object>, Status> {
+        self.request(Kind::Pod, |scene| rest::evict(scene, name, &DeleteOptions::default()))
+    }
+
+    /// Whether the garbage collector has something to look at.
+    pub fn has_garbage(&mut self) -> bool {
+        self.tell_collector();
+        !self.candidates.is_empty()
+    }
+
+    /// Lets the garbage collector look at one object. The answer says what it was, if anything was
+    /// done about it.
+    pub fn collect(&mut self) -> Option<String> {
+        self.tell_collector();
+        let candidate = self.candidates.pop_first()?;
+        let context = collect::context(self.now, String::new());
+        let snapshot = self.store.head().clone();
+        let view = View { snapshot: &snapshot, catalog: &self.catalog, context: &context };
+        let changes = collect::plan(&view, &candidate);
+        let is_needed = !changes.is_empty();
+        for change in changes {
+            match self.store.stage(change) {
+                Ok(staged) => drop(self.store.publish(staged.revision, self.now)),
+                Err(_) => drop(self.candidates.insert(candidate.clone())),
+            }
+        }
+        is_needed.then(|| format!("{} {}", candidate.0, candidate.1))
+    }
+
+    fn tell_collector(&mut self) {
+        let snapshot = self.store.published();
+        if snapshot.revision() == self.collected {
+            return;
+        }
+        for kind in [Kind::Job, Kind::Pod] {
+            let table = Arc::clone(&self.resource(kind).table);
+            let events = self.store.log().events_after(&table, self.collected, usize::MAX);
+            for event in events.into_iter().flatten() {
+                let found = collect::candidates(snapshot, &self.catalog, &table, &event);
+                self.candidates.extend(found);
+            }
+        }
+        self.collected = self.store.published().revision();
+    }
+
+    fn request(
+        &mut self,
+        kind: Kind,
+        plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
+    ) -> Result<Arc<Object>, Status> {
+        let resource = Arc::clone(self.resource(kind));
+        self.write(&resource, NAMESPACE, plan)
+    }
+
+    fn write(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
+    ) -> Result<Arc<Object>, Status> {
+        self.uids += 1;
+        let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
+        let context = WriteContext { now: self.now, uid, user: "sim".to_owned() };
+        let head = self.store.head().clone();
+        let scene =
+            Scene { view: &head, catalog: &self.catalog, resource, namespace, context: &context };
+        let plan = plan(&scene)?;
+        let staged = self.store.stage(plan.change).expect("nobody else writes meanwhile");
+        self.store.publish(staged.revision, self.now);
+        Ok(match plan.answer {
+            Answer::Object(object) => object,
+            Answer::Op(at) => Arc::clone(&staged.objects[at]),
+        })
+    }
+}
+
+/// A JSON object.
+///
+/// # Panics
+/// When `value` is none.
+pub fn map(value: serde_json::Value) -> Json {
+    let serde_json::Value::Object(map) = value else { unreachable!("objects are written here") };
+    map
+}

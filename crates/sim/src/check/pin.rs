@@ -1,0 +1,73 @@
+//! When a controller may let go of a pod: once it is counted, or if it need not be.
+
+use super::{
+    Author, Checker, JobBook, Phase, PodBook, Violation, ensure,
+    policy::{Verdict, verdict},
+};
+
+impl Checker {
+    /// The finalizer of a pod, as it was before, is gone.
+    pub(super) fn check_unpin(
+        &self,
+        pod: &PodBook,
+        uid: &str,
+        author: Author,
+    ) -> Result<(), Violation> {
+        ensure(matches!(author, Author::Controller { .. }), || {
+            format!("{author:?} took the finalizer off {}", pod.name)
+        })?;
+        let Some(job) = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner)) else {
+            return Ok(());
+        };
+        if job.is_gone || job.is_deleting {
+            return Ok(());
+        }
+        ensure(job.is_ours(), || {
+            format!("the finalizer of {} belongs to another controller", pod.name)
+        })?;
+        // A pod that users took out of the Job is let go as it is.
+        let is_free = pod.is_tampered || is_counted(job, uid) || !must_count(job, pod);
+        ensure(is_free, || {
+            format!(
+                "the finalizer of {} ({:?}, index {:?}) was removed before the pod was counted",
+                pod.name, pod.phase, pod.index
+            )
+        })
+    }
+}
+
+/// Whether the pod is in a counter or in the list of those about to be.
+pub(super) fn is_counted(job: &JobBook, uid: &str) -> bool {
+    let uncounted = job.status.uncounted_terminated_pods.as_ref();
+    let is_listed = |list: Option<&Vec<String>>| list.into_iter().flatten().any(|it| it == uid);
+    job.succeeded.contains(uid)
+        || job.failed.contains(uid)
+        || is_listed(uncounted.and_then(|lists| lists.succeeded.as_ref()))
+        || is_listed(uncounted.and_then(|lists| lists.failed.as_ref()))
+}
+
+/// Whether a pod in this state must be counted by its uid before it is let go.
+fn must_count(job: &JobBook, pod: &PodBook) -> bool {
+    if job.is_indexed() {
+        let completions = job.spec.completions.unwrap_or_default();
+        let Some(index) = pod.index.filter(|index| (0..completions).contains(index)) else {
+            return false;
+        };
+        if pod.phase == Phase::Succeeded {
+            let done = job.status.completed_indexes.as_deref().unwrap_or_default();
+            return !super::counts::indexes(done).contains(&index);
+        }
+    }
+    let is_ignored =
+        || pod.ended.as_ref().is_some_and(|pod| verdict(&job.spec, pod) == Verdict::Ignore);
+    match pod.phase {
+        Phase::Succeeded => true,
+        // Those that were stopped because the Job has succeeded are nobody's fault.
+        Phase::Failed if pod.was_deleted_alive && job.has("SuccessCriteriaMet") => false,
+        Phase::Failed => !is_ignored(),
+        Phase::Alive if job.has("FailureTarget") => true,
+        // Pods are taken away before they end when there are too many of them, or when the Job is
+        // suspended. What is asked to go by others counts as failed where that is the rule.
+        Phase::Alive => false,
+    }
+}

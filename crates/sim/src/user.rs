@@ -1,0 +1,245 @@
+//! Users of a simulated cluster: they make Jobs, change their minds, and lay hands on pods.
+
+use jiff::SignedDuration;
+use lockstep_api::{
+    json,
+    labels::JOB_TRACKING_FINALIZER,
+    strategy::{Json, Propagation},
+};
+use lockstep_store::{Object, rest::DeleteOptions};
+use serde_json::{Value, json};
+
+use crate::{
+    api::Kind,
+    chance::Chance,
+    cluster::{Cluster, Happening},
+    manifest::{self, MANUAL_LABEL},
+};
+
+const ACTOR: &str = "user";
+
+/// What a user can do. Which object it is done to is drawn when it happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Makes a Job of the first or the second name.
+    CreateJob(bool),
+    /// Suspends a Job or resumes it.
+    ToggleSuspend,
+    /// Changes how many pods may run at once.
+    Scale,
+    /// Changes completions and parallelism of an Indexed Job together.
+    Stretch,
+    /// Changes the limits of a Job.
+    Limit,
+    /// Deletes a Job.
+    DeleteJob,
+    /// Deletes a pod, with the grace it asks for.
+    DeletePod,
+    /// Deletes a pod without grace.
+    KillPod,
+    /// Changes a label, so that the selector of the Job does not match any more, or puts it back.
+    Relabel,
+    /// Takes a pod away from its Job, which may take it back.
+    Orphan,
+    /// Takes the finalizer off a pod by hand: the Job may not count it then.
+    Unpin,
+    /// Annotates a Job, for no reason.
+    Annotate,
+}
+
+const ACTS: [(u32, Act); 11] = [
+    (6, Act::ToggleSuspend),
+    (5, Act::Scale),
+    (4, Act::Stretch),
+    (2, Act::Limit),
+    (3, Act::DeleteJob),
+    (5, Act::DeletePod),
+    (3, Act::KillPod),
+    (2, Act::Relabel),
+    (2, Act::Orphan),
+    (1, Act::Unpin),
+    (2, Act::Annotate),
+];
+
+/// All users.
+#[derive(Debug)]
+pub struct User {
+    chance: Chance,
+    jobs: Chance,
+}
+
+impl User {
+    /// Users who have a number of things on their minds, all within `span`.
+    pub fn new(seed: u64, acts_max: i32, span: SignedDuration, cluster: &mut Cluster) -> Self {
+        let mut chance = Chance::new(seed, "user");
+        cluster.after(SignedDuration::ZERO, Happening::User(Act::CreateJob(true)));
+        let latest = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        if chance.percent(20) {
+            let delay = chance.millis(0, latest / 2);
+            cluster.after(delay, Happening::User(Act::CreateJob(false)));
+        }
+        for _ in 0..chance.between(0, acts_max) {
+            let act = chance.weighted(&ACTS);
+            let delay = chance.millis(0, latest);
+            cluster.after(delay, Happening::User(act));
+            if act == Act::DeleteJob && chance.percent(60) {
+                let again = delay + chance.millis(0, 5_000);
+                cluster.after(again, Happening::User(Act::CreateJob(true)));
+            }
+            if matches!(act, Act::Relabel | Act::Orphan) {
+                let again = delay + chance.millis(0, 5_000);
+                cluster.after(again, Happening::User(Act::Relabel));
+            }
+        }
+        Self { chance, jobs: Chance::new(seed, "job") }
+    }
+
+    /// Does one thing.
+    pub fn act(&mut self, cluster: &mut Cluster, act: Act) {
+        match act {
+            Act::CreateJob(is_first) => self.create(cluster, if is_first { "a" } else { "b" }),
+            Act::DeleteJob => self.delete_job(cluster),
+            Act::DeletePod => self.delete_pod(cluster, None),
+            Act::KillPod => self.delete_pod(cluster, Some(0)),
+            Act::ToggleSuspend => self.edit(cluster, Kind::Job, "toggles suspend of", |_, job| {
+                let is_suspended = json::flag(job, &["spec", "suspend"]);
+                json::object_mut(job, "spec").insert("suspend".to_owned(), json!(!is_suspended));
+            }),
+            Act::Scale => self.edit(cluster, Kind::Job, "scales", |chance, job| {
+                let parallelism = chance.between(0, 5);
+                json::object_mut(job, "spec").insert("parallelism".to_owned(), json!(parallelism));
+            }),
+            Act::Stretch => self.edit(cluster, Kind::Job, "stretches", |chance, job| {
+                let size = json!(chance.between(1, 6));
+                let spec = json::object_mut(job, "spec");
+                spec.insert("parallelism".to_owned(), size.clone());
+                spec.insert("completions".to_owned(), size);
+            }),
+            Act::Limit => self.edit(cluster, Kind::Job, "changes the limits of", limit),
+            Act::Relabel => self.edit(cluster, Kind::Pod, "relabels", |_, pod| relabel(pod)),
+            Act::Orphan => self.edit(cluster, Kind::Pod, "orphans", |_, pod| {
+                json::object_mut(pod, "metadata").remove("ownerReferences");
+            }),
+            Act::Unpin => self.edit(cluster, Kind::Pod, "unpins", |_, pod| unpin(pod)),
+            Act::Annotate => self.edit(cluster, Kind::Job, "annotates", |chance, job| {
+                let note = chance.below(1_000).to_string();
+                let meta = json::object_mut(job, "metadata");
+                json::object_mut(meta, "annotations").insert("sim/note".to_owned(), json!(note));
+            }),
+        }
+    }
+
+    /// Lets every Job run: what the users stopped goes on.
+    pub fn heal(&mut self, cluster: &mut Cluster) {
+        let names: Vec<Box<str>> =
+            cluster.api.list(Kind::Job).map(|job| job.meta.name.clone()).collect();
+        for name in names {
+            let done = cluster.api.edit(Kind::Job, None, &name, |job| {
+                let spec = json::object_mut(job, "spec");
+                spec.insert("suspend".to_owned(), json!(false));
+                if json::integer(spec, &["parallelism"]) == Some(0) {
+                    spec.insert("parallelism".to_owned(), json!(1));
+                }
+            });
+            let said = done.map_or_else(|status| status.message, |_| "done".to_owned());
+            cluster.say(ACTOR, || format!("lets {name} run: {said}"));
+        }
+    }
+
+    fn create(&mut self, cluster: &mut Cluster, name: &str) {
+        let job = manifest::job(&mut self.jobs, name);
+        let shown = cluster.trace.is_full().then(|| Value::from(job.clone())["spec"].to_string());
+        let done = cluster.api.create(Kind::Job, job);
+        let said = done.map_or_else(|status| status.message, |job| job.meta.uid.to_string());
+        cluster.say(ACTOR, || format!("creates {name}: {said} {}", shown.unwrap_or_default()));
+    }
+
+    fn delete_job(&mut self, cluster: &mut Cluster) {
+        let Some(name) = self.choose(cluster, Kind::Job) else { return };
+        let propagation = self.chance.pick(&[
+            None,
+            Some(Propagation::Background),
+            Some(Propagation::Foreground),
+            Some(Propagation::Orphan),
+        ]);
+        let options = DeleteOptions { propagation, ..DeleteOptions::default() };
+        let done = cluster.api.delete(Kind::Job, &name, &options);
+        let said = done.map_or_else(|status| status.message, |_| "done".to_owned());
+        cluster.say(ACTOR, || format!("deletes {name} ({propagation:?}): {said}"));
+    }
+
+    fn delete_pod(&mut self, cluster: &mut Cluster, grace: Option<i64>) {
+        let Some(name) = self.choose(cluster, Kind::Pod) else { return };
+        let options = DeleteOptions { grace_period_seconds: grace, ..DeleteOptions::default() };
+        let done = cluster.api.delete(Kind::Pod, &name, &options);
+        let said = done.map_or_else(|status| status.message, |_| "done".to_owned());
+        cluster.say(ACTOR, || format!("deletes {name} (grace {grace:?}): {said}"));
+    }
+
+    fn edit(
+        &mut self,
+        cluster: &mut Cluster,
+        kind: Kind,
+        verb: &str,
+        change: impl FnOnce(&mut Chance, &mut Json),
+    ) {
+        let Some(name) = self.choose(cluster, kind) else { return };
+        let done = cluster.api.edit(kind, None, &name, |object| change(&mut self.chance, object));
+        cluster.say(ACTOR, || match done {
+            Ok(object) => {
+                let body = Value::from(object.json());
+                let spec = &body["spec"];
+                let (parallelism, completions) = (&spec["parallelism"], &spec["completions"]);
+                match kind {
+                    Kind::Pod => format!("{verb} {name}"),
+                    Kind::Job => format!(
+                        "{verb} {name}: parallelism {parallelism}, completions {completions}, \
+                         suspend {}",
+                        spec["suspend"]
+                    ),
+                }
+            }
+            Err(status) => format!("{verb} {name}: {}", status.message),
+        });
+    }
+
+    fn choose(&mut self, cluster: &Cluster, kind: Kind) -> Option<Box<str>> {
+        let names: Vec<&Object> = cluster.api.list(kind).map(|object| &**object).collect();
+        if names.is_empty() {
+            return None;
+        }
+        Some(self.chance.pick(&names).meta.name.clone())
+    }
+}
+
+fn limit(chance: &mut Chance, job: &mut Json) {
+    let spec = json::object_mut(job, "spec");
+    match chance.below(3) {
+        0 => spec.insert("backoffLimit".to_owned(), json!(chance.between(0, 6))),
+        1 => spec.insert("activeDeadlineSeconds".to_owned(), json!(chance.pick(&[1, 30, 300]))),
+        _ => spec.insert("ttlSecondsAfterFinished".to_owned(), json!(chance.pick(&[0, 10]))),
+    };
+}
+
+/// Moves the labels a Job may select by out of the way, or back.
+fn relabel(pod: &mut Json) {
+    const AWAY: &str = "away.";
+    let meta = json::object_mut(pod, "metadata");
+    let labels = json::object_mut(meta, "labels");
+    let keys = ["batch.kubernetes.io/controller-uid", MANUAL_LABEL];
+    for key in keys {
+        let away = format!("{AWAY}{key}");
+        let (from, to) =
+            if labels.contains_key(key) { (key, away.as_str()) } else { (away.as_str(), key) };
+        if let Some(value) = labels.remove(from) {
+            labels.insert(to.to_owned(), value);
+        }
+    }
+}
+
+fn unpin(pod: &mut Json) {
+    let meta = json::object_mut(pod, "metadata");
+    if let Some(list) = meta.get_mut("finalizers").and_then(Value::as_array_mut) {
+        list.retain(|name| name != JOB_TRACKING_FINALIZER);
+    }
+}
