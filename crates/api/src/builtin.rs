@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    gates::Gates,
     job::JobStrategy,
     kinds::{
         binding::BindingStrategy,
@@ -30,10 +31,15 @@ const ALL_BUT_COLLECTIONS: &[&str] =
 const STATUS: &[&str] = &["get", "patch", "update"];
 const CREATE: &[&str] = &["create"];
 
-/// All built-in resources.
+/// All built-in resources, with every feature on.
 pub fn registry() -> Registry {
+    registry_with(Gates::default())
+}
+
+/// All built-in resources, with some features off perhaps.
+pub fn registry_with(gates: Gates) -> Registry {
     let mut registry = Registry::default();
-    for resource in core().into_iter().chain(groups()) {
+    for resource in core().into_iter().chain(groups(gates)) {
         registry.insert(resource);
     }
     registry
@@ -73,10 +79,10 @@ fn core() -> Vec<Resource> {
     .collect()
 }
 
-fn groups() -> Vec<Resource> {
+fn groups(gates: Gates) -> Vec<Resource> {
     use Scope::{Cluster, Namespaced};
     vec![
-        resource(("batch", "v1"), "jobs", "Job", Namespaced, JobStrategy)
+        resource(("batch", "v1"), "jobs", "Job", Namespaced, JobStrategy::new(gates))
             .category("all")
             .below("status", STATUS),
         resource(("coordination.k8s.io", "v1"), "leases", "Lease", Namespaced, LeaseStrategy),

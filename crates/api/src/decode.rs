@@ -14,8 +14,6 @@ mod scalar;
 mod syntax;
 mod walk;
 
-use std::fmt::Write;
-
 use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
 
@@ -23,6 +21,7 @@ pub use complete::complete;
 pub use patch::{PatchKind, patch_body, prune_and_check};
 
 use crate::{
+    quote::quoted,
     resource::Resource,
     schema::{self, SchemaNode},
     status::Status,
@@ -284,32 +283,6 @@ fn unrecognized(expected: Gvk<'_>, body: &[u8], why: &str) -> Status {
         expected.kind,
         syntax::summary(body)
     ))
-}
-
-/// A string in double quotes, as Go's `%q` prints it.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        let code = u32::from(c);
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\x07' => quoted.push_str("\\a"),
-            '\x08' => quoted.push_str("\\b"),
-            '\x0b' => quoted.push_str("\\v"),
-            '\x0c' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            _ if code < 0x20 || code == 0x7f => drop(write!(quoted, "\\x{code:02x}")),
-            // Rust and Go agree, but for newer characters, on what can be printed.
-            _ if c.is_ascii() || c.escape_debug().len() == 1 => quoted.push(c),
-            _ if code <= 0xffff => drop(write!(quoted, "\\u{code:04x}")),
-            _ => drop(write!(quoted, "\\U{code:08x}")),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

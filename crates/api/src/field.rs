@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::quote::quoted;
+
 /// Where in an object something is, written `spec.containers[0].ports[1].protocol`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(String);
@@ -99,7 +101,8 @@ impl FieldError {
         Self { kind: ErrorKind::Required, path: path.clone(), body }
     }
 
-    /// `Invalid value: <value>: <detail>`; `value` is printed as JSON (strings quoted).
+    /// `Invalid value: <value>: <detail>`; `value` is printed as JSON, a string as Go
+    /// quotes it.
     pub fn invalid(path: &Path, value: impl serde::Serialize, detail: &str) -> Self {
         let body = format!("Invalid value: {}: {detail}", shown(&value));
         Self { kind: ErrorKind::Invalid, path: path.clone(), body }
@@ -114,7 +117,7 @@ impl FieldError {
     /// `Unsupported value: <value>: supported values: "a", "b"`; the set is printed in the order
     /// given.
     pub fn not_supported(path: &Path, value: impl serde::Serialize, supported: &[&str]) -> Self {
-        let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+        let quoted: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
         let body = if quoted.is_empty() {
             format!("Unsupported value: {}", shown(&value))
         } else {
@@ -162,7 +165,11 @@ impl fmt::Display for FieldError {
 }
 
 fn shown(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+    let json = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+    match serde_json::from_str::<String>(&json) {
+        Ok(text) => quoted(&text),
+        Err(_) => json,
+    }
 }
 
 /// All that is wrong with one object, in the order it was found.

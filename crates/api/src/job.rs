@@ -4,6 +4,7 @@ mod defaults;
 pub mod indexes;
 mod policies;
 mod selector;
+mod shown;
 mod status;
 mod strategy;
 mod table;

@@ -5,6 +5,7 @@ mod api {
     mod clients;
     mod errors;
     mod fuzz;
+    mod jobs;
     mod lists;
     mod shapes;
     mod subresources;

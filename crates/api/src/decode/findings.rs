@@ -3,7 +3,10 @@
 use serde_json::Number;
 
 use super::scalar;
-use crate::schema::{Field, SchemaNode, Shape};
+use crate::{
+    quote::quoted,
+    schema::{Field, SchemaNode, Shape},
+};
 
 /// More problems than this are not listed.
 const PROBLEMS_MAX: usize = 100;
@@ -115,7 +118,7 @@ impl Findings {
     /// Notes that the field `name` of where we are is unknown or doubled.
     pub(super) fn note(&mut self, problem: &str, name: &str) {
         if self.strict.len() < PROBLEMS_MAX {
-            let text = format!("{problem} {}", super::quoted(&self.path_to(name)));
+            let text = format!("{problem} {}", quoted(&self.path_to(name)));
             if !self.strict.contains(&text) {
                 self.strict.push(text);
             }

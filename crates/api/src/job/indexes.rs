@@ -1,5 +1,7 @@
 //! Lists of completion indexes as users and controllers write them: `1,3-5,7`.
 
+use crate::quote::quoted;
+
 /// Counts the indexes of a list, or says what is wrong with it.
 ///
 /// Ranges have a first and a larger last index; everything ascends and is below `completions`.
@@ -47,8 +49,9 @@ fn parse_fragment(fragment: &str, completions: i32) -> Result<(i32, i32), String
     let (first, last) = (parts.next().unwrap_or_default(), parts.next());
     if parts.next().is_some() {
         return Err(format!(
-            "the fragment {fragment:?} violates the requirement that an index interval can have at \
-             most two parts separated by '-'"
+            "the fragment {} violates the requirement that an index interval can have at most two \
+             parts separated by '-'",
+            quoted(fragment)
         ));
     }
     let first = parse_index(first, completions)?;
@@ -63,11 +66,11 @@ fn parse_fragment(fragment: &str, completions: i32) -> Result<(i32, i32), String
 fn parse_index(text: &str, completions: i32) -> Result<i32, String> {
     let index: i64 = text
         .parse()
-        .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))?;
+        .map_err(|_| format!("cannot convert string to integer for index: {}", quoted(text)))?;
     i32::try_from(index)
         .ok()
         .filter(|index| *index < completions)
-        .ok_or_else(|| format!("too large index: {text:?}"))
+        .ok_or_else(|| format!("too large index: {}", quoted(text)))
 }
 
 #[cfg(test)]
@@ -76,6 +79,7 @@ mod tests {
 
     use super::*;
 
+    // rule: job 1.2.5
     #[test]
     fn lists_ascend_below_completions() {
         let cases = [
@@ -106,6 +110,7 @@ mod tests {
         }
     }
 
+    // rule: job 1.2.5, job 1.6.26
     #[test]
     fn overlaps_are_found_at_the_first_common_index() {
         let cases = [
@@ -115,6 +120,9 @@ mod tests {
             ("0-3", "2", Some(2)),
             ("5", "1,3-9", Some(5)),
             ("x,5", "5", Some(5)),
+            ("x,0,2-4,6-8", "y,1,8,9", Some(8)),
+            ("0,2-4,x", "1,9,y", None),
+            ("1--2,3", "3", Some(3)),
         ];
         for (completed, failed, want) in cases {
             assert_eq!(first_overlap(completed, failed, 10), want, "{completed} {failed}");

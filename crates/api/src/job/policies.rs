@@ -9,7 +9,7 @@ use k8s_openapi::api::batch::v1::{
 
 use crate::{
     field::{ErrorList, FieldError, Path},
-    job::{indexes, is_indexed},
+    job::{indexes, is_indexed, shown},
     kinds::{NOT_NEGATIVE, each},
     names,
 };
@@ -147,7 +147,8 @@ pub(super) fn validate_success(spec: &JobSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let Some(policy) = &spec.success_policy else { return errors };
     if !is_indexed(spec) {
-        return vec![FieldError::invalid(path, policy, "requires indexed completion mode")];
+        let shown = shown::success(policy);
+        return vec![FieldError::invalid(path, shown, "requires indexed completion mode")];
     }
     let path = path.child("rules");
     if policy.rules.is_empty() {
@@ -207,6 +208,27 @@ fn validate_success_rule(rule: &SuccessPolicyRule, completions: i32, path: &Path
         }
     }
     errors
+}
+
+/// Says which rules are accepted as they are in Kubernetes, but mean something else than their
+/// author may think.
+pub(super) fn warn_about_success(spec: &JobSpec) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let rules = spec.success_policy.iter().flat_map(|policy| &policy.rules);
+    for (at, rule) in rules.enumerate() {
+        let path = format!("spec.successPolicy.rules[{at}]");
+        if rule.succeeded_indexes.as_deref() == Some("") {
+            warnings.push(format!(
+                "{path}.succeededIndexes: an empty list names no index, so that this rule is never \
+                 met"
+            ));
+        } else if rule.succeeded_count == Some(0) {
+            warnings.push(format!(
+                "{path}.succeededCount: 0 is met as soon as one index has succeeded"
+            ));
+        }
+    }
+    warnings
 }
 
 fn required_one_of(path: &Path, values: &[&str]) -> FieldError {

@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::{JobSpec, JobStatus, UncountedTerminatedPods};
 
 use crate::{
     field::{ErrorList, FieldError, Path},
-    job::{indexes, is_indexed},
+    job::{indexes, is_indexed, shown},
     kinds::{IMMUTABLE, NOT_NEGATIVE, view},
     strategy::Json,
 };
@@ -179,7 +179,7 @@ impl Update<'_> {
             && !(succeeded.is_empty() && failed.is_empty())
         {
             let path = self.path.child("uncountedTerminatedPods");
-            let pods = &self.new.uncounted_terminated_pods;
+            let pods = self.new.uncounted_terminated_pods.as_ref().map(shown::uncounted);
             errors.push(FieldError::invalid(&path, pods, "must be empty for finished job"));
         }
         errors

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use crate::{
     field::ErrorList,
+    gates::Gates,
     job::{
-        defaults, is_indexed, selector, status, table, update,
+        defaults, is_indexed, policies, selector, status, table, update,
         validation::{self, COMPLETIONS_SOFT_MAX, PARALLELISM_SOFT_MAX},
     },
-    json::{at, integer, text},
+    json::{at, integer, object_mut, text},
     kinds::view,
     names,
     pod::warnings_for_template,
@@ -19,7 +20,24 @@ use crate::{
 
 /// Job.
 #[derive(Debug)]
-pub struct JobStrategy;
+pub struct JobStrategy {
+    gates: Gates,
+}
+
+impl JobStrategy {
+    /// Jobs with these features.
+    pub const fn new(gates: Gates) -> Self {
+        Self { gates }
+    }
+
+    /// Takes away what belongs to features that are off, unless `old` has it already.
+    fn drop_disabled(&self, object: &mut Json, old: Option<&Json>) {
+        let had_policy = old.is_some_and(|old| at(old, &["spec", "successPolicy"]).is_some());
+        if !self.gates.job_success_policy && !had_policy {
+            object_mut(object, "spec").remove("successPolicy");
+        }
+    }
+}
 
 impl Strategy for JobStrategy {
     fn fill_defaults(&self, object: &mut Json) {
@@ -28,6 +46,7 @@ impl Strategy for JobStrategy {
 
     fn prepare_create(&self, object: &mut Json, context: &WriteContext) {
         object.remove("status");
+        self.drop_disabled(object, None);
         selector::generate(object, &context.uid);
         selector::copy_labels(object);
     }
@@ -38,6 +57,7 @@ impl Strategy for JobStrategy {
 
     fn prepare_update(&self, object: &mut Json, old: &Json, _context: &WriteContext) {
         keep(object, old, "status");
+        self.drop_disabled(object, Some(old));
         selector::copy_labels(object);
     }
 
@@ -70,13 +90,7 @@ impl Strategy for JobStrategy {
                     .to_owned(),
             );
         }
-        let rules = spec.success_policy.iter().flat_map(|policy| &policy.rules).enumerate();
-        for (at, _) in rules.filter(|(_, rule)| rule.succeeded_count == Some(0)) {
-            warnings.push(format!(
-                "spec.successPolicy.rules[{at}].succeededCount: 0 is met as soon as one index has \
-                 succeeded"
-            ));
-        }
+        warnings.extend(policies::warn_about_success(&spec));
         if let Some(template) = at(object, &["spec", "template"]).and_then(Value::as_object) {
             warnings.extend(warnings_for_template(template, "spec.template"));
         }

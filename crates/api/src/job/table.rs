@@ -107,6 +107,7 @@ mod tests {
         json!({"type": kind, "status": "True"})
     }
 
+    // rule: job 1.7
     #[test]
     fn the_first_condition_in_order_is_the_status() {
         let cases = [
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(status_cell(going.as_object().unwrap()), "Terminating");
     }
 
+    // rule: job 1.7
     #[test]
     fn completions_say_of_how_many() {
         let cases = [
@@ -142,6 +144,7 @@ mod tests {
         }
     }
 
+    // rule: job 1.7
     #[test]
     fn durations_run_until_completion() {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
@@ -161,6 +164,7 @@ mod tests {
         }
     }
 
+    // rule: job 1.7
     #[test]
     fn wide_cells_show_containers_and_selector() {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();

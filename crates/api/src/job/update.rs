@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     field::{ErrorList, FieldError, Path},
-    job::{is_indexed, status::is_true},
+    job::{is_indexed, shown, status::is_true},
     json::{at, list},
     kinds::{IMMUTABLE, view},
     labels::{CONTROLLER_UID, JOB_NAME},
@@ -40,16 +40,24 @@ pub(super) fn validate(object: &Json, old: &Json) -> ErrorList {
         let value = || at(object, &["spec", field]).cloned().unwrap_or_default();
         (!is_same).then(|| FieldError::invalid(&path.child(field), value(), IMMUTABLE))
     };
+    let failure_policy = || {
+        let shown = spec.pod_failure_policy.as_ref().map(shown::failure);
+        FieldError::invalid(&path.child("podFailurePolicy"), shown, IMMUTABLE)
+    };
+    let success_policy = || {
+        let shown = spec.success_policy.as_ref().map(shown::success);
+        FieldError::invalid(&path.child("successPolicy"), shown, IMMUTABLE)
+    };
     let is_limit_same = spec.backoff_limit_per_index == old_spec.backoff_limit_per_index;
     let checks = [
         validate_completions(&spec, &old_spec, &path.child("completions")),
         keep("selector", spec.selector == old_spec.selector),
         validate_template(object, old),
         keep("completionMode", spec.completion_mode == old_spec.completion_mode),
-        keep("podFailurePolicy", spec.pod_failure_policy == old_spec.pod_failure_policy),
+        (spec.pod_failure_policy != old_spec.pod_failure_policy).then(failure_policy),
         keep("backoffLimitPerIndex", is_limit_same),
         keep("managedBy", spec.managed_by == old_spec.managed_by),
-        keep("successPolicy", spec.success_policy == old_spec.success_policy),
+        (spec.success_policy != old_spec.success_policy).then(success_policy),
     ];
     checks.into_iter().flatten().collect()
 }

@@ -82,7 +82,7 @@ fn mutation_options_are_checked_with_upstream_words() {
         (&long, "fieldManager: Too long: may not be more than 128 bytes"),
         (
             "fieldManager=a%01",
-            "fieldManager: Invalid value: \"a\\u0001\": invalid character U+0001 (at position 1)",
+            "fieldManager: Invalid value: \"a\\x01\": invalid character U+0001 (at position 1)",
         ),
     ];
     for (query, want) in cases {

@@ -1,3 +1,5 @@
+mod rules;
+
 use serde_json::{Value, json};
 
 use super::validate;
@@ -32,6 +34,7 @@ fn said(spec: &Value, old: &Value, new: &Value) -> Vec<String> {
     errors.iter().map(|e| e.to_string().replacen("status.", "", 1)).collect()
 }
 
+// rule: job 1.6.1, job 1.6.2, job 1.6.9, job 1.6.10, job 1.6.28
 #[test]
 fn counters_are_counters() {
     let plain = json!({});
@@ -79,6 +82,7 @@ fn counters_are_counters() {
     }
 }
 
+// rule: job 1.6.3, job 1.6.4, job 1.6.5, job 1.6.12, job 1.6.13, job 1.6.17, job 1.6.18, job 4.2
 #[test]
 fn conditions_exclude_each_other() {
     let started = json!({"startTime": START});
@@ -129,6 +133,7 @@ fn conditions_exclude_each_other() {
     );
 }
 
+// rule: job 1.6.6, job 1.6.7, job 1.6.8, job 1.6.11, job 4.2
 #[test]
 fn a_decision_is_final() {
     let cases = [
@@ -168,6 +173,7 @@ fn a_decision_is_final() {
     }
 }
 
+// rule: job 1.6.14, job 1.6.15, job 1.6.16, job 1.6.19, job 1.6.20, job 1.6.21, job 1.6.27
 #[test]
 fn a_finished_job_has_nothing_left() {
     let cases = [
@@ -187,8 +193,8 @@ fn a_finished_job_has_nothing_left() {
         (
             json!({"uncountedTerminatedPods": {"failed": ["a"]}}),
             vec![
-                "uncountedTerminatedPods: Invalid value: {\"failed\":[\"a\"]}: must be empty for \
-                 finished job",
+                "uncountedTerminatedPods: Invalid value: {\"Succeeded\":null,\"Failed\":[\"a\"]}: \
+                 must be empty for finished job",
             ],
         ),
         (
@@ -222,6 +228,7 @@ fn a_finished_job_has_nothing_left() {
     );
 }
 
+// rule: job 1.6.22, job 1.6.23, job 1.6.24, job 1.6.25, job 1.6.26
 #[test]
 fn indexes_are_lists_below_completions() {
     let indexed = json!({"completionMode": "Indexed", "completions": 3, "backoffLimitPerIndex": 1});
@@ -266,6 +273,7 @@ fn indexes_are_lists_below_completions() {
     );
 }
 
+// rule: job 1.6.29
 #[test]
 fn the_start_moves_only_by_suspension() {
     let started = json!({"startTime": START});
@@ -279,4 +287,7 @@ fn the_start_moves_only_by_suspension() {
     assert_eq!(said(&json!({"suspend": true}), &started, &moved), [""; 0]);
     assert_eq!(said(&json!({}), &json!({}), &moved), [""; 0]);
     assert_eq!(said(&json!({}), &suspended, &resumed), [""; 0]);
+    let error = "startTime: Invalid value: null: field is immutable for unsuspended job once set";
+    assert_eq!(said(&json!({}), &started, &json!({})), [error]);
+    assert_eq!(said(&json!({"suspend": true}), &started, &json!({})), [""; 0]);
 }
