@@ -7,6 +7,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod e2e;
 mod kubectl;
 mod openapi;
@@ -30,6 +31,8 @@ enum Command {
     Check(check::Options),
     /// Write what is generated from the published OpenAPI documents.
     Openapi(openapi::Options),
+    /// Write which test proves which rule of the specifications.
+    Conformance(conformance::Options),
     /// Build kubectl from its published Go modules into the user's cache and print its path.
     Kubectl(kubectl::Options),
     /// End-to-end checks of the real binary.
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Check(options) => check::run(&options),
         Command::Openapi(options) => openapi::run(&options),
+        Command::Conformance(options) => conformance::run(&options),
         Command::Kubectl(options) => kubectl::run(&options),
         Command::E2e(options) => e2e::run(&options),
         Command::Bench(options) => bench::run(&options),

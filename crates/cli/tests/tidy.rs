@@ -1,5 +1,8 @@
 //! Rules of the house that no compiler checks.
 
+#[path = "../../../xtask/src/conformance/rules.rs"]
+mod rules;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -175,6 +178,19 @@ fn every_example_is_run_by_a_test() {
         let name = file.trim_start_matches("examples/");
         if !tests.contains(name) {
             faults.push(format!("{file} is run by no test"));
+        }
+    }
+    complain(&faults);
+}
+
+#[test]
+fn every_rule_of_the_specifications_is_proven_by_a_test() {
+    let report = rules::report(&root()).expect("a readable repository");
+    let mut faults = report.faults;
+    for rules::Document { path, text, summary } in report.documents {
+        if fs::read_to_string(&path).unwrap_or_default() != text {
+            let file = path.display();
+            faults.push(format!("{file} is out of date: cargo xtask conformance ({summary})"));
         }
     }
     complain(&faults);
