@@ -1,4 +1,5 @@
 //! The planners, one room per subject.
 
+pub mod job;
 pub mod place;
 pub mod pod;

@@ -1,0 +1,132 @@
+//! Counting finished pods, each exactly once, whatever crashes in between.
+//!
+//! A pod is first listed in the status by its uid; then its finalizer is removed; and when it no
+//! longer has one, the list entry becomes part of a number. Successes of Indexed Jobs need no list:
+//! the set of completed indexes takes each index once.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
+
+use crate::plan::job::{
+    Options, PodRef, View,
+    failure_policy::PolicyAction,
+    finish::{End, Fate},
+    seen::{Phase, Seen},
+};
+
+/// What the status will say of finished pods, and which pods may lose their finalizers once it
+/// does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Account {
+    pub(crate) succeeded: Vec<String>,
+    pub(crate) failed: Vec<String>,
+    /// How many of the listed pods have turned into numbers.
+    pub(crate) succeeded_settled: i64,
+    pub(crate) failed_settled: i64,
+    /// Pods to take the finalizer off.
+    pub(crate) removals: Vec<PodRef>,
+    /// Failures a rule decided on, with whether they count.
+    pub(crate) actions: BTreeMap<(bool, PolicyAction), u64>,
+    /// Whether there is more to count than one status may list.
+    pub(crate) is_full: bool,
+    /// Listed pods of which nothing is known.
+    pub(crate) unknown: Vec<String>,
+    pub(crate) visited: usize,
+}
+
+/// Goes through the finished pods that are still tracked, and all tracked pods if the Job is ending
+/// or being deleted.
+pub(crate) fn account(
+    view: &View,
+    status: &JobStatus,
+    fate: Option<&Fate>,
+    options: &Options,
+) -> Account {
+    let mut account = Account::default();
+    account.settle(view, status.uncounted_terminated_pods.as_ref());
+    let tally = view.tally();
+    let is_deleting = view.job().metadata.deletion_timestamp.is_some();
+    let pods = if fate.is_some() || is_deleting { &tally.tracked } else { &tally.ended };
+    let is_failing = fate.is_some_and(|fate| fate.end == End::Failure);
+    let mut indexes_new = 0;
+    for (_, name) in pods {
+        let (Some(pod), Some(target)) = (view.pod(name), view.pod_ref(name)) else { continue };
+        account.visited += 1;
+        if pod.phase == Phase::Succeeded && !view.is_uncounted_failure(&pod.uid) {
+            indexes_new += usize::from(account.note_success(view, pod));
+        } else if view.rules().has_failed(pod) || is_failing {
+            account.note_failure(view, pod);
+        } else if fate.is_some() && pod.is_active() {
+            // Deleted with its finalizer taken off first: how it ends counts for nothing.
+            continue;
+        }
+        account.removals.push(target);
+        if indexes_new + account.succeeded.len() + account.failed.len() >= options.uncounted_max {
+            account.is_full = true;
+            break;
+        }
+    }
+    account
+}
+
+impl Account {
+    /// Turns listed pods that no longer have the finalizer into numbers.
+    fn settle(&mut self, view: &View, listed: Option<&UncountedTerminatedPods>) {
+        let uids = |list: fn(&UncountedTerminatedPods) -> &Option<Vec<String>>| {
+            listed.and_then(|pods| list(pods).as_ref()).into_iter().flatten()
+        };
+        for uid in uids(|pods| &pods.succeeded) {
+            match self.is_settled(view, uid) {
+                true => self.succeeded_settled += 1,
+                false => self.succeeded.push(uid.clone()),
+            }
+        }
+        for uid in uids(|pods| &pods.failed) {
+            match self.is_settled(view, uid) {
+                true => self.failed_settled += 1,
+                false => self.failed.push(uid.clone()),
+            }
+        }
+    }
+
+    fn is_settled(&mut self, view: &View, uid: &str) -> bool {
+        match view.pod_with_uid(uid) {
+            Some(pod) => !pod.is_tracked,
+            None if view.is_gone(uid) => true,
+            // Not seen is not gone: the watch of pods may be behind the one of Jobs.
+            None => {
+                self.unknown.push(uid.to_owned());
+                false
+            }
+        }
+    }
+
+    /// Whether an index is new to the set of completed ones.
+    fn note_success(&mut self, view: &View, pod: &Seen) -> bool {
+        if view.rules().is_indexed {
+            let index = view.rules().valid_index(pod);
+            return index.is_some_and(|index| {
+                let slots = &view.tally().slots;
+                slots.succeeded.contains(index) && !slots.is_recorded(index)
+            });
+        }
+        if !view.is_uncounted(&pod.uid) {
+            self.succeeded.push(pod.uid.clone());
+        }
+        false
+    }
+
+    fn note_failure(&mut self, view: &View, pod: &Seen) {
+        if view.is_uncounted(&pod.uid) || !view.rules().takes_part(pod) {
+            return;
+        }
+        let is_counted = pod.verdict.is_counted();
+        if let Some(action) = pod.verdict.action {
+            *self.actions.entry((is_counted, action)).or_default() += 1;
+        }
+        if is_counted {
+            self.failed.push(pod.uid.clone());
+        }
+    }
+}

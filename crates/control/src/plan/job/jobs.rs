@@ -1,0 +1,359 @@
+//! The driver: many Jobs, what is due, and what became of the steps.
+
+mod orphans;
+mod results;
+mod route;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::batch::v1::Job;
+
+use crate::engine::{Backoff, WorkQueue};
+use crate::plan::job::{
+    Action, Creation, Fact, Memory, Metric, Options, Plan, PodRef, Step, View, Waiting, fact,
+    memory::Stage, plan, seen,
+};
+
+use orphans::Orphans;
+pub use results::{Refusal, RefusalKind};
+use route::Routes;
+
+/// The namespace and name of a Job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// All Jobs of a cluster and when each wants a pass.
+///
+/// The shell tells what its watches bring. A watch begins, and begins anew when it broke off, with a
+/// listing: [`Jobs::jobs_listing`], [`Jobs::job_seen`] for each, [`Jobs::jobs_listed`]; the same
+/// for pods. After that [`Jobs::job_seen`], [`Jobs::job_gone`], [`Jobs::pod_seen`] and
+/// [`Jobs::pod_gone`] as it happens. Once both have been listed it asks [`Jobs::next`] for passes,
+/// carries out the steps of each, reports what became of them, and says [`Jobs::done`]. Passes over
+/// different Jobs may run at the same time; a Job is in one pass at a time. [`Jobs::next_orphan`]
+/// has a second, smaller kind of work. When there is nothing to do the shell sleeps until
+/// [`Jobs::next_due`], or until something is seen.
+///
+/// Lists must be read from the API itself, not from a cache that may be behind.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    options: Options,
+    entries: BTreeMap<Key, Entry>,
+    queue: WorkQueue<Key>,
+    backoff: Backoff<Key>,
+    routes: Routes,
+    orphans: Orphans,
+    facts: Vec<Fact>,
+    is_listed: Listed,
+    /// Moves with each listing of all Jobs.
+    listing: u64,
+}
+
+/// What has been listed at least once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Listed {
+    jobs: bool,
+    pods: bool,
+}
+
+/// One Job.
+#[derive(Clone, Debug)]
+struct Entry {
+    view: View,
+    memory: Memory,
+    /// The pass that is running.
+    pass: Option<Pass>,
+    /// The version of the Job that turned out to be old, and until when to wait for a newer one.
+    stale: Option<(u64, Timestamp)>,
+    waiting: Option<Waiting>,
+    listing: u64,
+}
+
+/// What happens in a pass.
+#[derive(Clone, Debug)]
+struct Pass {
+    revision: u64,
+    action: Option<Action>,
+    creation: Creation,
+    next: Option<Timestamp>,
+    /// Whether it asks for anything that should change what is seen.
+    wants_change: bool,
+    failure: Option<Failure>,
+    /// Pods that have gone while it ran: late answers about them are no news.
+    gone: BTreeSet<String>,
+}
+
+/// How a pass failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// In a way that is an error.
+    Error,
+    /// The namespace is going away, and the Job with it: nobody's fault.
+    Silent,
+}
+
+/// What a pass was, for the histogram of their duration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// Label `completion_mode`.
+    pub completion_mode: &'static str,
+    /// Label `result`.
+    pub result: &'static str,
+    /// Label `action`.
+    pub action: &'static str,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl Jobs {
+    /// A driver that knows of no Jobs.
+    pub fn new(options: Options) -> Self {
+        Self {
+            queue: WorkQueue::new(),
+            backoff: Backoff::new(options.api_backoff_base, options.api_backoff_max),
+            orphans: Orphans::new(&options),
+            entries: BTreeMap::new(),
+            routes: Routes::default(),
+            facts: Vec::new(),
+            is_listed: Listed::default(),
+            listing: 0,
+            options,
+        }
+    }
+
+    /// A listing of all Jobs begins: what is not seen from now on until it ends is gone.
+    pub fn jobs_listing(&mut self) {
+        self.listing += 1;
+    }
+
+    /// The listing of all Jobs has ended.
+    pub fn jobs_listed(&mut self, now: Timestamp) {
+        let listing = self.listing;
+        let gone = self.entries.iter().filter(|(_, entry)| entry.listing < listing);
+        let gone: Vec<Key> = gone.map(|(key, _)| key.clone()).collect();
+        for key in gone {
+            self.drop_job(&key, now);
+        }
+        self.is_listed.jobs = true;
+    }
+
+    /// Notes a version of a Job.
+    pub fn job_seen(&mut self, job: &Job, now: Timestamp) {
+        let key = key_of(job);
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        if self.entries.get(&key).is_some_and(|entry| entry.view.uid() != uid) {
+            let known = seen::version(&self.entries[&key].view.job().metadata);
+            if seen::version(&job.metadata) < known {
+                return;
+            }
+            self.drop_job(&key, now);
+        }
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.listing = self.listing;
+            let generation = entry.view.job().metadata.generation;
+            if entry.view.observe_job(job) {
+                let is_new_spec = job.metadata.generation != generation;
+                let at = if is_new_spec { now } else { self.gathered(now) };
+                self.queue.add(key, at);
+            }
+            return;
+        }
+        let mut view = View::new(job.clone());
+        self.routes.claim(&key, &mut view);
+        let manager = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
+        if let Some(manager) = manager.filter(|manager| *manager != self.options.controller) {
+            self.facts.push(Metric::ExternalJobs.fact(1, &[manager]));
+        }
+        let (memory, listing) = (Memory::default(), self.listing);
+        self.entries.insert(
+            key.clone(),
+            Entry { view, memory, pass: None, stale: None, waiting: None, listing },
+        );
+        self.queue.add(key, now);
+    }
+
+    /// Notes that a Job is gone.
+    pub fn job_gone(&mut self, key: &Key, uid: &str, now: Timestamp) {
+        if self.entries.get(key).is_some_and(|entry| entry.view.uid() == uid) {
+            self.drop_job(key, now);
+        }
+    }
+
+    /// The next pass to run, if one is due. It has begun: carry it out, then say [`Jobs::done`].
+    pub fn next(&mut self, now: Timestamp) -> Option<(Key, Plan)> {
+        if !self.is_ready() {
+            return None;
+        }
+        loop {
+            let key = self.queue.take_due(now)?;
+            let Some(entry) = self.entries.get_mut(&key) else {
+                self.queue.done(&key);
+                continue;
+            };
+            let plan = match entry.stale_until(now) {
+                Some(until) => {
+                    self.facts.push(Metric::StaleSyncsSkipped.fact(1, &["batch", "jobs"]));
+                    Plan { next: Some(until), ..Plan::wait(Waiting::CatchingUp) }
+                }
+                None => plan(&entry.view, &entry.memory, &self.options, now),
+            };
+            entry.begin(&plan);
+            return Some((key, plan));
+        }
+    }
+
+    /// Ends the pass over a Job.
+    pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Done> {
+        let ended = self.entries.get_mut(key).and_then(|entry| {
+            let pass = entry.pass.take()?;
+            Some((pass, entry.view.revision(), fact::mode(&entry.view)))
+        });
+        let Some((pass, revision, mode)) = ended else {
+            self.queue.done(key);
+            return None;
+        };
+        let is_stuck = pass.wants_change && pass.revision == revision;
+        if pass.failure.is_some() || is_stuck {
+            let delay = self.backoff.failed(key);
+            self.queue.add(key.clone(), after(now, delay));
+        } else {
+            self.backoff.succeeded(key);
+            if pass.wants_change {
+                self.queue.add(key.clone(), now);
+            }
+        }
+        if let Some(at) = pass.next {
+            self.queue.add(key.clone(), at);
+        }
+        self.queue.done(key);
+        let result = if pass.failure == Some(Failure::Error) { "error" } else { "success" };
+        let action = pass.action?.as_str();
+        self.facts.push(Metric::Syncs.fact(1, &[mode, result, action]));
+        Some(Done { completion_mode: mode, result, action })
+    }
+
+    /// When the shell should ask again.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        if !self.is_ready() {
+            return None;
+        }
+        let (job, orphan) = (self.queue.next_due(), self.orphans.next_due());
+        job.into_iter().chain(orphan).min()
+    }
+
+    /// What was counted since this was asked last.
+    pub fn take_facts(&mut self) -> Vec<Fact> {
+        std::mem::take(&mut self.facts)
+    }
+
+    /// Why a Job did not move in its last pass; nothing if it did.
+    pub fn waiting(&self, key: &Key) -> Option<&Waiting> {
+        self.entries.get(key)?.waiting.as_ref()
+    }
+
+    /// What is known of a Job.
+    pub fn view(&self, key: &Key) -> Option<&View> {
+        self.entries.get(key).map(|entry| &entry.view)
+    }
+
+    /// The Jobs that are known.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.keys()
+    }
+
+    /// How it was set up.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How many Jobs wait for a pass.
+    pub fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Before all is known that there is, nothing can be decided.
+    fn is_ready(&self) -> bool {
+        self.is_listed.jobs && self.is_listed.pods
+    }
+
+    /// Asks for a pass over a Job because of something that may be followed by more of its kind.
+    fn enqueue(&mut self, key: &Key, now: Timestamp) {
+        let at = self.gathered(now);
+        self.queue.add(key.clone(), at);
+    }
+
+    fn gathered(&self, now: Timestamp) -> Timestamp {
+        after(now, self.options.batch_period)
+    }
+
+    /// Forgets a Job. Pods it has not counted are nobody's now: they must not be kept by it.
+    fn drop_job(&mut self, key: &Key, now: Timestamp) {
+        let Some(entry) = self.entries.remove(key) else { return };
+        self.backoff.succeeded(key);
+        self.queue.remove(key);
+        let tracked: Vec<PodRef> = entry.view.tracked().collect();
+        self.routes.disown(key, entry.view.uid());
+        for pod in tracked {
+            self.orphans.add(pod, now);
+        }
+    }
+}
+
+impl Entry {
+    fn stale_until(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let (version, until) = self.stale?;
+        let is_behind = seen::version(&self.view.job().metadata) <= version && now < until;
+        if !is_behind {
+            self.stale = None;
+        }
+        is_behind.then_some(until)
+    }
+
+    fn begin(&mut self, plan: &Plan) {
+        let is_change = |step: &Step| !matches!(step, Step::Emit(_) | Step::Note(_));
+        self.waiting = plan.waiting.clone();
+        if matches!(plan.waiting, Some(Waiting::UnknownCompletionMode(_))) {
+            self.memory.told_unknown_mode = true;
+        }
+        self.pass = Some(Pass {
+            revision: self.view.revision(),
+            action: plan.action,
+            creation: plan.creation,
+            next: plan.next,
+            wants_change: plan.steps.iter().any(is_change),
+            failure: None,
+            gone: BTreeSet::new(),
+        });
+    }
+
+    fn fail(&mut self, failure: Failure, stage: Option<Stage>) {
+        self.memory.failed_last = stage.or(self.memory.failed_last);
+        if let Some(pass) = &mut self.pass
+            && pass.failure != Some(Failure::Error)
+        {
+            pass.failure = Some(failure);
+        }
+    }
+}
+
+fn key_of(job: &Job) -> Key {
+    Key {
+        namespace: job.metadata.namespace.clone().unwrap_or_default(),
+        name: job.metadata.name.clone().unwrap_or_default(),
+    }
+}
+
+fn after(now: Timestamp, delay: std::time::Duration) -> Timestamp {
+    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+    now.saturating_add(delay).unwrap_or(Timestamp::MAX)
+}

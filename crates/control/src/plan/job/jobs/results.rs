@@ -1,0 +1,178 @@
+//! What became of the steps of a pass.
+
+use jiff::Timestamp;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+
+use crate::plan::job::{
+    Event, Key, Metric, NewPod, PodRef,
+    jobs::{Entry, Failure, Jobs, after},
+    memory::Stage,
+    seen,
+};
+
+/// A request that was refused, or not answered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind of no it was.
+    pub kind: RefusalKind,
+    /// What the API said, or what went wrong on the way.
+    pub message: String,
+}
+
+/// The kinds of no that make a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// There is no such object, or it is another one of the same name by now.
+    NotFound,
+    /// The object has changed since it was seen.
+    Conflict,
+    /// There is an object of that name already.
+    AlreadyExists,
+    /// The namespace is being deleted.
+    NamespaceTerminating,
+    /// Anything else: refused for other reasons, or not answered at all.
+    Other,
+}
+
+impl Jobs {
+    /// The status was written: this is the Job now.
+    pub fn status_written(&mut self, key: &Key, job: &Job) {
+        if let Some(entry) = self.entry_of(key, job.metadata.uid.as_deref()) {
+            entry.view.observe_job(job);
+        }
+    }
+
+    /// A pod was created.
+    pub fn created(&mut self, key: &Key, pod: &Pod) -> Event {
+        self.absorb(key, pod);
+        self.count_creation(key, "succeeded");
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.memory.failed_last == Some(Stage::Pods)
+        {
+            entry.memory.failed_last = None;
+        }
+        Event::pod_created(pod.metadata.name.as_deref().unwrap_or_default())
+    }
+
+    /// A pod could not be created. If a pod of that name is there already, `found` is that pod, as
+    /// the API has it now (nothing if it has gone meanwhile).
+    pub fn create_failed(
+        &mut self,
+        key: &Key,
+        wanted: &NewPod,
+        refusal: &Refusal,
+        found: Option<&Pod>,
+    ) -> Option<Event> {
+        match refusal.kind {
+            RefusalKind::AlreadyExists => {
+                let entry = self.entries.get_mut(key)?;
+                let ours = found.filter(|pod| {
+                    let owner = seen::controller(&pod.metadata);
+                    owner.is_some_and(|owner| owner.uid == entry.view.uid())
+                });
+                if let Some(pod) = ours {
+                    // We have made it before, and did not know.
+                    self.absorb(key, pod);
+                } else if found.is_some() {
+                    entry.memory.names_taken.insert(wanted.name.clone());
+                    entry.view.touch();
+                }
+                None
+            }
+            RefusalKind::NamespaceTerminating => {
+                self.entries.get_mut(key)?.fail(Failure::Silent, Some(Stage::Pods));
+                None
+            }
+            RefusalKind::NotFound | RefusalKind::Conflict | RefusalKind::Other => {
+                self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Pods));
+                self.count_creation(key, "failed");
+                Some(Event::pod_not_created(refusal))
+            }
+        }
+    }
+
+    /// A pod was patched: this is it now.
+    pub fn patched(&mut self, key: &Key, pod: &Pod) {
+        self.absorb(key, pod);
+    }
+
+    /// A pod could not be patched.
+    pub fn patch_failed(&mut self, key: &Key, pod: &PodRef, refusal: &Refusal) -> Option<Event> {
+        if refusal.kind == RefusalKind::NotFound {
+            self.forget(key, pod);
+            return None;
+        }
+        self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Finalizers));
+        Some(Event::pod_not_patched(&pod.name, refusal))
+    }
+
+    /// A pod was deleted; `answer` is what the API answered, if that was the pod.
+    pub fn deleted(&mut self, key: &Key, pod: &PodRef, answer: Option<&Pod>) -> Event {
+        if let Some(answer) = answer {
+            self.absorb(key, answer);
+        }
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.view.mark_deleted(&pod.name, &pod.uid);
+        }
+        Event::pod_deleted(&pod.name)
+    }
+
+    /// A pod could not be deleted.
+    pub fn delete_failed(&mut self, key: &Key, pod: &PodRef, refusal: &Refusal) -> Option<Event> {
+        if refusal.kind == RefusalKind::NotFound {
+            self.forget(key, pod);
+            return None;
+        }
+        self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Pods));
+        Some(Event::pod_not_deleted(refusal))
+    }
+
+    /// The pods that the Job selects, read from the API itself because of these uids.
+    pub fn relisted(&mut self, key: &Key, uids: &[String], pods: &[Pod]) {
+        for pod in pods {
+            self.absorb(key, pod);
+        }
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.view.confirm_gone(uids);
+        }
+    }
+
+    /// Any other step failed: the writing of the status, a look at the Job itself, a list.
+    pub fn failed(&mut self, key: &Key, refusal: &Refusal, now: Timestamp) {
+        let delay = self.options.api_backoff_base;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.fail(Failure::Error, None);
+        if refusal.kind == RefusalKind::Conflict {
+            // What we know of the Job is old. To decide again on it would be refused again.
+            let version = seen::version(&entry.view.job().metadata);
+            entry.stale = Some((version, after(now, delay)));
+        }
+    }
+
+    /// Notes the answer to a request of ours, before any watch brings it.
+    fn absorb(&mut self, key: &Key, pod: &Pod) {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.pass.as_ref().is_some_and(|pass| pass.gone.contains(uid)) {
+            return;
+        }
+        self.see(pod);
+    }
+
+    fn forget(&mut self, key: &Key, pod: &PodRef) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.view.forget_pod(&pod.name, &pod.uid);
+        }
+    }
+
+    fn entry_of(&mut self, key: &Key, uid: Option<&str>) -> Option<&mut Entry> {
+        self.entries.get_mut(key).filter(|entry| Some(entry.view.uid()) == uid)
+    }
+
+    fn count_creation(&mut self, key: &Key, status: &str) {
+        let pass = self.entries.get(key).and_then(|entry| entry.pass.as_ref());
+        let reason = pass.map(|pass| pass.creation).unwrap_or_default();
+        self.facts.push(Metric::PodsCreated.fact(1, &[reason.as_str(), status]));
+    }
+}

@@ -1,0 +1,183 @@
+//! The indexes of an Indexed Job: which are done, which have failed, which want a pod.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::batch::v1::Job;
+
+use crate::plan::job::{
+    failure_policy::PolicyAction, indexes::Indexes, rules::Rules, seen::Seen, view::tally::InSlot,
+};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slots {
+    /// Indexes that the status says have succeeded.
+    persisted_ok: Indexes,
+    /// Indexes that the status says have failed.
+    persisted_bad: Indexes,
+    pods: BTreeMap<i32, Slot>,
+    /// All indexes that have succeeded, pods that are not counted yet included.
+    pub(crate) succeeded: Indexes,
+    /// All indexes that have failed, pods that are not counted yet included.
+    pub(crate) failed: Indexes,
+    /// Indexes that want a pod.
+    pub(crate) pending: Indexes,
+    /// Indexes with more than one active pod.
+    pub(crate) crowded: BTreeSet<i32>,
+    /// The failed pod whose finalizer stays until its index has a new pod, which must know how
+    /// often the index has failed.
+    pub(crate) delayed: BTreeMap<i32, Arc<str>>,
+    /// What became of `delayed` since it was asked last.
+    moves: Vec<DelayMove>,
+}
+
+/// An index, the pod that was delayed for it and the one that is.
+type DelayMove = (i32, Option<Arc<str>>, Option<Arc<str>>);
+
+/// The pods of one index.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    active: BTreeSet<Arc<str>>,
+    terminating: usize,
+    succeeded: usize,
+    failed: BTreeSet<Arc<str>>,
+}
+
+impl Slots {
+    pub(crate) fn new(rules: &Rules) -> Self {
+        Self { pending: Indexes::below(rules.index_count()), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, index: i32, name: &Arc<str>, pod: &InSlot) {
+        let slot = self.pods.entry(index).or_default();
+        if pod.is_active {
+            slot.active.insert(name.clone());
+        }
+        if pod.has_failed {
+            slot.failed.insert(name.clone());
+        }
+        slot.terminating += usize::from(pod.is_terminating);
+        slot.succeeded += usize::from(pod.has_succeeded);
+    }
+
+    pub(crate) fn take(&mut self, index: i32, name: &Arc<str>, pod: &InSlot) {
+        let Some(slot) = self.pods.get_mut(&index) else { return };
+        slot.active.remove(name);
+        slot.failed.remove(name);
+        slot.terminating -= usize::from(pod.is_terminating);
+        slot.succeeded -= usize::from(pod.has_succeeded);
+        if slot.active.is_empty()
+            && slot.failed.is_empty()
+            && slot.terminating + slot.succeeded == 0
+        {
+            self.pods.remove(&index);
+        }
+    }
+
+    /// The active pods of an index.
+    pub(crate) fn active(&self, index: i32) -> impl Iterator<Item = &Arc<str>> {
+        self.pods.get(&index).into_iter().flat_map(|slot| &slot.active)
+    }
+
+    /// Whether the status already says that the index has succeeded.
+    pub(crate) fn is_recorded(&self, index: i32) -> bool {
+        self.persisted_ok.contains(index)
+    }
+
+    /// Takes over what the status says, and looks again at the indexes of which it now says
+    /// something else.
+    pub(crate) fn persisted(&mut self, job: &Job, rules: &Rules, pods: &BTreeMap<Arc<str>, Seen>) {
+        let count = rules.index_count();
+        let read = |list: Option<&String>| {
+            list.map(|list| Indexes::parse(list, count)).unwrap_or_default()
+        };
+        let status = job.status.as_ref();
+        let ok = read(status.and_then(|status| status.completed_indexes.as_ref()));
+        let bad = read(
+            status
+                .and_then(|status| status.failed_indexes.as_ref())
+                .filter(|_| rules.limit_per_index.is_some()),
+        );
+        let mut changed = self.persisted_ok.difference_both_ways(&ok);
+        changed.extend(self.persisted_bad.difference_both_ways(&bad));
+        (self.persisted_ok, self.persisted_bad) = (ok, bad);
+        for (first, last) in changed {
+            self.refresh_range(first, last, rules, pods);
+        }
+    }
+
+    /// Looks again at a range of indexes. Where no pods are, the range is taken as a whole.
+    fn refresh_range(
+        &mut self,
+        first: i32,
+        last: i32,
+        rules: &Rules,
+        pods: &BTreeMap<Arc<str>, Seen>,
+    ) {
+        if i64::from(last) - i64::from(first) < 8 {
+            for index in first..=last {
+                self.refresh(index, rules, pods);
+            }
+            return;
+        }
+        let is_ok = self.persisted_ok.contains(first);
+        let is_bad = self.persisted_bad.contains(first) && !is_ok;
+        self.succeeded.set_range(first, last, is_ok);
+        self.failed.set_range(first, last, is_bad);
+        self.pending.set_range(first, last, !is_ok && !is_bad);
+        let with_pods: Vec<i32> = self.pods.range(first..=last).map(|(index, _)| *index).collect();
+        for index in with_pods {
+            self.refresh(index, rules, pods);
+        }
+    }
+
+    /// Looks again at one index.
+    pub(crate) fn refresh(&mut self, index: i32, rules: &Rules, pods: &BTreeMap<Arc<str>, Seen>) {
+        if index < 0 || index >= rules.index_count() {
+            return;
+        }
+        let none = Slot::default();
+        let slot = self.pods.get(&index).unwrap_or(&none);
+        let was_bad = self.persisted_bad.contains(index);
+        let is_ok = self.persisted_ok.contains(index) || (slot.succeeded > 0 && !was_bad);
+        let failed = || slot.failed.iter().filter_map(|name| Some((name, pods.get(name)?)));
+        let is_bad = !is_ok
+            && (was_bad || !rules.is_ending && failed().any(|(_, pod)| fails_index(pod, rules)));
+        let is_active = !slot.active.is_empty();
+        let is_busy = is_active || (rules.replaces_failed_only && slot.terminating > 0);
+        let delayed = (rules.limit_per_index.is_some() && !is_ok && !is_bad && !is_active)
+            .then(|| {
+                failed().max_by_key(|(name, pod)| (pod.failures_before(), pod.finished_at, *name))
+            })
+            .flatten()
+            .map(|(name, _)| name.clone());
+        let is_crowded = slot.active.len() > 1;
+        self.succeeded.set(index, is_ok);
+        self.failed.set(index, is_bad);
+        self.pending.set(index, !is_ok && !is_bad && !is_busy);
+        if is_crowded {
+            self.crowded.insert(index);
+        } else {
+            self.crowded.remove(&index);
+        }
+        let before = match delayed.clone() {
+            Some(name) => self.delayed.insert(index, name),
+            None => self.delayed.remove(&index),
+        };
+        if before != delayed {
+            self.moves.push((index, before, delayed));
+        }
+    }
+
+    /// What became of the delayed pods since this was asked last.
+    pub(crate) fn take_moves(&mut self) -> Vec<DelayMove> {
+        std::mem::take(&mut self.moves)
+    }
+}
+
+/// Whether the failure of this pod fails its index for good.
+fn fails_index(pod: &Seen, rules: &Rules) -> bool {
+    let Some(limit) = rules.limit_per_index else { return false };
+    pod.verdict.action == Some(PolicyAction::FailIndex)
+        || pod.verdict.is_counted() && pod.failures_counted >= limit
+}
