@@ -96,6 +96,13 @@ impl Cluster {
         serde_json::from_slice(&body).map_err(|error| Refusal::Garbled(error.to_string()))
     }
 
+    /// GETs text.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, Refusal> {
+        let response = self.send("GET", path, "*/*", Content::Nothing).await?;
+        let body = response.into_body().collect_bytes().await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
     /// GETs a body that is read as it comes.
     pub(crate) async fn stream(
         &self,

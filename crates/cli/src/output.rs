@@ -29,6 +29,12 @@ pub(crate) fn note(text: impl AsRef<str>) {
     drop(writeln!(stderr, "{}", text.as_ref()));
 }
 
+/// Writes beside the data, as it is, in one go.
+pub(crate) fn aside(bytes: &[u8]) {
+    let mut stderr = io::stderr().lock();
+    drop(stderr.write_all(bytes));
+}
+
 /// Whether an error only says that the reader of our output has gone. A connection that breaks is
 /// another thing, though the system calls it the same.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -1,52 +1,92 @@
-//! `lockstep run`: a manifest, a cluster of its own, and an exit code.
+//! `lockstep run`: manifests, a cluster of their own, and an exit code.
 
-mod follow;
-mod progress;
+mod archive;
+mod card;
+mod check;
+mod ends;
+mod followers;
+mod indexes;
+mod job;
+mod lines;
+mod model;
+mod pod;
+mod screen;
+mod session;
+mod stop;
+mod strip;
+mod style;
+mod submit;
+mod view;
+mod watches;
+
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use anyhow::Result;
-use futures::{FutureExt, future::join_all};
-use lockstep_api::builtin;
-use lockstep_local::embedded::Embedded;
+use lockstep_local::embedded::{Embedded, Killer};
+use serde_json::Value;
+use tokio::time::Instant;
 
-use self::progress::Progress;
+use self::{
+    archive::Archive,
+    followers::Followers,
+    model::Model,
+    screen::{Manner, Screen},
+    session::{Session, some_of},
+    style::Color,
+    submit::Applied,
+};
 use crate::{
-    apply::{DryRun, Place},
-    catalog::{Catalog, escape},
-    cluster::{Cluster, Content},
+    catalog::query,
+    cluster::Cluster,
     exit::{self, Ending, Exit},
     logs,
-    manifest::{self, Manifest},
+    manifest::{self, Manifest, yaml},
     node::NodeOptions,
     output,
-    refusal::Refused,
     signals::Signals,
-    up, validate,
-    waiting::{Deadline, until_gone},
+    up,
 };
+
+/// How many last lines of a log a card shows.
+const LAST_LINES: &str = "10";
 
 /// Options of `lockstep run`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 The cluster lives only as long as the run, in memory, and nothing is left behind. What the
 containers write goes to stdout, everything else to stderr. The exit code is the result:
-  0 all pods succeeded      3 timed out
-  1 a pod failed            4 the cluster itself failed
-  2 invalid manifest      130 interrupted
+  0 everything succeeded      3 timed out
+  1 a job or pod failed       4 the cluster itself failed
+  2 invalid manifest        130 interrupted
+Ctrl-C once suspends the jobs and ends the pods with their grace period, twice kills them.
 
 Examples:
-  lockstep run pod.yaml
+  lockstep run job.yaml
   lockstep run pod.yaml config.yaml --timeout 10m
+  lockstep run job.yaml --no-logs -o json > result.json
   generate | lockstep run -")]
 pub(crate) struct Options {
-    /// Files or folders with Pods and what they need, or - for standard input
+    /// Files or folders with Jobs, Pods and what they need, or - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// How long the pods may take: 30s, 5m [default: as long as they take]
+    /// How long all of it may take: 30s, 5m [default: as long as it takes]
     #[arg(long, value_name = "DURATION", value_parser = logs::duration)]
     timeout: Option<i64>,
+    /// Do not print what containers write
+    #[arg(long)]
+    no_logs: bool,
+    /// Keep the logs and the final objects in this folder, which must be new or empty
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Print the final objects as one List on stdout; logs go to stderr then
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    output: Option<Format>,
     /// Say nothing on stderr but errors
     #[arg(short, long)]
     quiet: bool,
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
+    color: Color,
     #[command(flatten)]
     node: NodeOptions,
     /// What to log to stderr
@@ -54,11 +94,33 @@ pub(crate) struct Options {
     log: String,
 }
 
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// One JSON text
+    Json,
+    /// YAML
+    Yaml,
+}
+
+impl Format {
+    fn print(self, value: &Value) -> Result<()> {
+        let text = match self {
+            Self::Json => format!("{value:#}\n"),
+            Self::Yaml => yaml::render(value),
+        };
+        Ok(output::data(text)?)
+    }
+}
+
 /// Runs to the end, one way or another, and cleans up.
 pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let read = manifest::read(&options.files, false);
     let manifests = read.map_err(|error| exit::or(error, Exit::Usage))?;
-    check(&manifests)?;
+    check::check(&manifests, true)?;
+    let is_kept = options.keep.is_some() || options.output.is_some();
+    let archive = is_kept.then(|| Archive::new(options.keep.as_deref())).transpose();
+    let archive = archive.map_err(|error| exit::or(error, Exit::Usage))?;
     up::start_logging(&options.log)?;
     let mut signals = Signals::listen().map_err(|error| exit::or(error, Exit::Cluster))?;
     let mut wanted = options.node.embedded();
@@ -71,97 +133,163 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         Ending::error(Exit::Cluster, format!("error: cannot start: {error:#}"))
     })?;
     let cluster = Cluster::inside(embedded.client(), "default");
-    let work = async {
-        let progress = apply(&cluster, &manifests).await?;
-        follow::follow(&cluster, progress, options.quiet).await
-    };
-    let deadline = Deadline::after(options.timeout);
-    let result = tokio::select! {
-        result = deadline.limit("the pods to finish", work) => result,
-        () = signals.next() => {
-            output::note("interrupted: stopping the pods (again to stop at once)");
-            Ok(Exit::Interrupted)
-        }
-    };
-    // The pods first, then the cluster: whoever stops them must still be there. How the run ended
-    // is decided; nothing that happens now changes it.
+    let work = Work { options, manifests: &manifests, archive, is_private: true };
+    let result = work.run(cluster, &mut signals, Some(embedded.killer())).await;
+    // How the run ended is decided; nothing that happens now changes it.
     let killer = embedded.killer();
-    let ending = stop_pods(&cluster).then(|()| embedded.shutdown());
-    signals.or_quickly(ending, killer).await;
+    signals.or_quickly(embedded.shutdown(), killer).await;
     result.map_err(|error| exit::or(error, Exit::Cluster))
 }
 
-/// Refuses what the API would refuse, and what would never end.
-fn check(manifests: &[Manifest]) -> Result<()> {
-    let registry = builtin::registry();
-    let mut is_valid = true;
-    for manifest in manifests {
-        for problem in validate::judge(&registry, manifest).problems {
-            is_valid = false;
-            output::note(format!("{}:{}: {}", manifest.file, problem.line, problem.what));
+/// What is to be run, and how.
+struct Work<'a> {
+    options: &'a Options,
+    manifests: &'a [Manifest],
+    archive: Option<Archive>,
+    /// Whether the cluster is there for this only.
+    is_private: bool,
+}
+
+impl Work<'_> {
+    async fn run(
+        self,
+        cluster: Cluster,
+        signals: &mut Signals,
+        killer: Option<Killer>,
+    ) -> Result<Exit> {
+        let seconds = self.options.timeout.and_then(|seconds| u64::try_from(seconds).ok());
+        let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let submitted = tokio::select! {
+            submitted = submit::submit(&cluster, self.manifests, self.is_private) => submitted?,
+            () = signals.next() => return Ok(Exit::Interrupted),
+        };
+        let is_private = self.is_private;
+        let (format, timeout) = (self.options.output, self.options.timeout);
+        let mut session = self.session(cluster, &submitted);
+        let exit = session.follow(signals, deadline).await?;
+        if exit == Exit::TimedOut {
+            session.screen.note(&timed_out(&session.model, timeout.unwrap_or_default()));
         }
-        if manifest.kind() == "Job" {
-            is_valid = false;
-            let (file, line) = (&manifest.file, manifest.line("kind"));
-            output::note(format!(
-                "{file}:{line}: jobs are stored but not run by this version; give the Pod itself"
-            ));
+        if exit == Exit::Interrupted {
+            session.screen.note(&interrupted(&session.model));
+        }
+        if is_private || matches!(exit, Exit::TimedOut | Exit::Interrupted) {
+            session.stop(signals, killer).await;
+        }
+        session.drain().await?;
+        session.settle();
+        if exit == Exit::Failed {
+            explain(&mut session).await;
+        }
+        report(&mut session, &submitted, format).await?;
+        Ok(exit)
+    }
+
+    /// Everything that is needed to follow what was submitted.
+    fn session(self, cluster: Cluster, submitted: &[Applied]) -> Session {
+        let mut model = Model::new(self.is_private);
+        submitted.iter().for_each(|applied| model.add(&applied.object));
+        let has_prefixes = writers(&model, submitted) > 1;
+        model.set_prefixes(has_prefixes);
+        let namespaces = if self.is_private {
+            BTreeSet::new()
+        } else {
+            model.jobs.keys().chain(model.pods.keys()).map(|(space, _)| space.clone()).collect()
+        };
+        let options = self.options;
+        let screen = Screen::new(Manner {
+            color: options.color,
+            is_quiet: options.quiet,
+            has_logs: !options.no_logs,
+            logs_beside_data: options.output.is_some(),
+        });
+        let watches = watches::watch(&cluster, &namespaces, !model.jobs.is_empty());
+        let is_raw = !has_prefixes && !screen.is_shared();
+        let followers = Followers::new(cluster.clone(), is_raw);
+        let mut session = Session::new(cluster, model, screen, watches);
+        let wants_logs = !options.no_logs || options.keep.is_some();
+        session.followers = wants_logs.then_some(followers);
+        session.archive = self.archive;
+        session
+    }
+}
+
+/// How many containers may write at the same time or one after the other.
+fn writers(model: &Model, submitted: &[Applied]) -> usize {
+    let of_jobs = model.jobs.values().map(|job| {
+        let pods = if job.is_indexed { job.completions.unwrap_or(1) } else { job.width() };
+        job.containers * pods as usize
+    });
+    let lists = ["containers", "initContainers"];
+    let pods = submitted.iter().filter(|applied| applied.object["kind"] == "Pod");
+    let of_pods = pods.map(|pod| {
+        let counts = lists.map(|list| pod.object["spec"][list].as_array().map_or(0, Vec::len));
+        counts.iter().sum()
+    });
+    of_jobs.chain(of_pods).sum()
+}
+
+fn timed_out(model: &Model, seconds: i64) -> String {
+    let mut text = format!("error: timed out after {seconds}s; not finished:");
+    let lines = model.unfinished();
+    for line in lines.iter().take(10) {
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    if lines.len() > 10 {
+        text.push_str("\n  ...");
+    }
+    text
+}
+
+fn interrupted(model: &Model) -> String {
+    let names: Vec<String> = model.running().map(|pod| format!("pod/{}", pod.name)).collect();
+    let grace = model.running().map(|pod| pod.grace).max().unwrap_or_default();
+    if names.is_empty() {
+        return "interrupted".to_owned();
+    }
+    let names = some_of(&names);
+    format!("interrupted: ending {names}, with up to {grace}s of grace (again to kill at once)")
+}
+
+/// Says why the run failed.
+async fn explain(session: &mut Session) {
+    for container in card::containers(&session.model) {
+        if session.tails.contains_key(&container) {
+            continue;
+        }
+        let [namespace, pod, name] = &container;
+        let pairs = [("container", name.as_str()), ("tailLines", LAST_LINES)];
+        let pairs = pairs.map(|(key, value)| (key, Some(value.to_owned())));
+        let path = logs::log_path(namespace, pod) + &query(&pairs);
+        if let Ok(text) = session.cluster.text(&path).await {
+            let lines = text.lines().map(ToOwned::to_owned).collect();
+            session.tails.insert(container, lines);
         }
     }
-    if !is_valid {
-        return Err(Ending::silent(Exit::Usage));
+    let paint = session.screen.paint();
+    for line in card::lines(&session.model, &session.tails, paint) {
+        session.screen.note(&line);
     }
-    if !manifests.iter().any(|manifest| manifest.kind() == "Pod") {
-        let message = "error: there is no Pod in these files, so there is nothing to run";
-        return Err(Ending::error(Exit::Usage, message));
+}
+
+/// Prints and keeps the final objects, where that is wanted.
+async fn report(
+    session: &mut Session,
+    submitted: &[Applied],
+    format: Option<Format>,
+) -> Result<()> {
+    let Some(archive) = &session.archive else { return Ok(()) };
+    let mut applied = Vec::new();
+    for object in submitted {
+        // What is gone is shown as it was.
+        let now = session.cluster.get(&object.path).await;
+        applied.push(now.unwrap_or_else(|_| object.object.clone()));
+    }
+    let list = archive.list(applied, &session.model);
+    archive.store(&list)?;
+    if let Some(format) = format {
+        format.print(&list)?;
     }
     Ok(())
-}
-
-/// Makes the objects and returns the pods to follow.
-async fn apply(cluster: &Cluster, manifests: &[Manifest]) -> Result<Progress> {
-    let catalog = Catalog::read(cluster).await?;
-    let mut pods = Vec::new();
-    // What pods may need comes first; among themselves, objects keep their order.
-    let (last, first): (Vec<_>, Vec<_>) = manifests.iter().partition(|m| m.kind() == "Pod");
-    for manifest in first.into_iter().chain(last) {
-        let place = Place::of(cluster, &catalog, manifest, None)
-            .map_err(|error| exit::or(error, Exit::Usage))?;
-        place.apply(cluster, DryRun::None).await.map_err(|error| {
-            let refused = error.downcast_ref::<Refused>();
-            let is_ours = refused.is_some_and(Refused::is_callers_fault);
-            exit::or(error, if is_ours { Exit::Usage } else { Exit::Cluster })
-        })?;
-        if manifest.kind() == "Pod" {
-            pods.push((place.namespace.clone(), place.name.clone()));
-        }
-    }
-    Ok(Progress::new(&pods, containers(manifests) > 1))
-}
-
-fn containers(manifests: &[Manifest]) -> usize {
-    let pods = manifests.iter().filter(|manifest| manifest.kind() == "Pod");
-    let lists = ["containers", "initContainers"];
-    pods.flat_map(|pod| {
-        lists.map(|field| lockstep_api::json::list(&pod.object, &["spec", field]).len())
-    })
-    .sum()
-}
-
-/// Deletes all pods and waits until their processes have ended.
-async fn stop_pods(cluster: &Cluster) {
-    let Ok(list) = cluster.get("/api/v1/pods").await else { return };
-    let pods = list["items"].as_array().into_iter().flatten();
-    let gone = pods.map(|pod| async {
-        let meta = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
-        let collection = format!("/api/v1/namespaces/{}/pods", escape(meta("namespace")));
-        let path = format!("{collection}/{}", escape(meta("name")));
-        let (name, uid) = (meta("name"), meta("uid"));
-        if cluster.call("DELETE", &path, "application/json", Content::Nothing).await.is_ok() {
-            let gone = until_gone(cluster, &collection, name, uid, Deadline::after(None));
-            drop(gone.await);
-        }
-    });
-    // All of them at once: the grace of one is not the waiting time of the next.
-    join_all(gone).await;
 }

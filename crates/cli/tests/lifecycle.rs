@@ -60,7 +60,16 @@ fn a_run_ends_with_the_code_that_says_how() {
     let cases = [
         ("echo fine", "", 0, "fine\n", "pod/p succeeded"),
         ("exit 7", "", 1, "", "container c ended with exit code 7"),
-        ("sleep 60", "--timeout 1s ", 3, "", "timed out"),
+        (
+            "sleep 60",
+            "--timeout 1s ",
+            3,
+            "",
+            "timed out after 1s; not finished:\n  pod/p is running",
+        ),
+        ("exit 7", "-q ", 1, "", "container c ended with exit code 7"),
+        ("kill -9 $$$$", "-q ", 1, "", "exit code 137 (SIGKILL)"),
+        ("echo last words; exit 1", "-q ", 1, "last words\n", "| last words"),
     ];
     for (script, options, code, out, err) in cases {
         fs::write(folder.path().join("pod.yaml"), pod(script)).expect("written");
@@ -80,9 +89,114 @@ fn a_run_ends_with_the_code_that_says_how() {
 }
 
 #[test]
+fn a_run_that_cannot_start_says_why_even_when_quiet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cases = [
+        (pod("true").replace("[sh, -c, \"true\"]", "[/no/such/program]"), "StartError"),
+        (
+            pod("true") + "  volumes: [{name: v, configMap: {name: missing}}]\n",
+            "FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"missing\" not found",
+        ),
+        (
+            pod("true").replace("image: x,", "image: x, resources: {requests: {cpu: 5000}},"),
+            "cannot be placed: 0/1 nodes are available: 1 Insufficient cpu",
+        ),
+    ];
+    for (manifest, want) in cases {
+        fs::write(folder.path().join("pod.yaml"), &manifest).expect("written");
+        let mut child = lockstep(folder.path())
+            .args(["run", "-q", "pod.yaml", "--timeout", "60s"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("lockstep runs");
+        let mut said = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let is_said = said.any(|line| line.is_ok_and(|line| line.contains(want)));
+        assert!(is_said, "it never said {want}\n{manifest}");
+        signal("-INT", child.id());
+        drop(said);
+        let code = child.wait().expect("it ends").code();
+        assert!(matches!(code, Some(1 | 130)), "{want}: {code:?}");
+    }
+}
+
+#[test]
+fn a_name_may_be_left_to_the_cluster_and_must_be_given_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nameless = pod("echo fine").replace("name: p}", "generateName: p-}");
+    fs::write(folder.path().join("pod.yaml"), &nameless).expect("written");
+    let output = run(folder.path(), "run pod.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("pod/p-"), "{}", text(&output.stderr));
+    let twice = format!("{}---\n{}", pod("true"), pod("false"));
+    fs::write(folder.path().join("pod.yaml"), twice).expect("written");
+    let output = run(folder.path(), "run pod.yaml");
+    assert_eq!(output.status.code(), Some(2));
+    let want = "pod.yaml:11: metadata.name: Duplicate value: pod/p is already given at pod.yaml:3; \
+                rename one of them\n";
+    assert_eq!(text(&output.stderr), want);
+}
+
+#[test]
+fn pods_of_manifests_get_a_bare_environment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("pod.yaml"), pod("pwd; echo ${SECRET-unset} $HOME; id -u"))
+        .expect("written");
+    let output = lockstep(folder.path())
+        .args(["run", "pod.yaml"])
+        .env("SECRET", "x")
+        .output()
+        .expect("runs");
+    let home = folder.path().display();
+    let said = text(&output.stdout);
+    assert!(said.starts_with(&format!("/\nunset {home}\n")), "{said}");
+}
+
+#[test]
+fn what_is_written_during_the_grace_is_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "trap 'echo saving; sleep 0.3; echo saved; exit 0' TERM; echo up; \
+                  while :; do sleep 0.1; done";
+    fs::write(folder.path().join("pod.yaml"), pod(script)).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "pod.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(said.next().expect("a line").expect("text"), "up");
+    signal("-INT", child.id());
+    let rest: Vec<String> = said.map(|line| line.expect("text")).collect();
+    assert_eq!(rest, ["saving", "saved"]);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let told = text(&output.stderr);
+    assert!(told.contains("interrupted: ending pod/p, with up to 2s of grace"), "{told}");
+}
+
+#[test]
+fn results_are_printed_and_kept_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("pod.yaml"), pod("echo fine")).expect("written");
+    let output = run(folder.path(), "run pod.yaml -o json --keep kept");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("fine\n"), "logs go to stderr");
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&list["kind"], &list["apiVersion"]), (&"List".into(), &"v1".into()));
+    assert_eq!(list["items"][0]["status"]["phase"], "Succeeded");
+    assert!(list["items"].as_array().expect("items").iter().any(|it| it["kind"] == "Event"));
+    let log = fs::read_to_string(folder.path().join("kept/logs/default/p/c.log"));
+    assert_eq!(log.expect("a log"), "fine\n");
+    let kept = fs::read_to_string(folder.path().join("kept/objects.yaml")).expect("a list");
+    assert!(kept.contains("phase: Succeeded"), "{kept}");
+    let output = run(folder.path(), "run pod.yaml --keep kept");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
 fn an_interrupted_run_leaves_nothing_behind() {
     let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("pod.yaml"), pod("echo $$; exec sleep 600")).expect("written");
+    fs::write(folder.path().join("pod.yaml"), pod("echo $$$$; exec sleep 600")).expect("written");
     let mut child = lockstep(folder.path())
         .args(["run", "pod.yaml"])
         .stdout(Stdio::piped())
@@ -96,6 +210,7 @@ fn an_interrupted_run_leaves_nothing_behind() {
     let begun = Instant::now();
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(130), "after {:?}", begun.elapsed());
+    assert!(process.trim().parse::<u32>().is_ok(), "{process:?} is no process id");
     let left = Path::new("/proc").join(process.trim()).join("cmdline");
     let cmdline = fs::read(left).unwrap_or_default();
     assert!(!text(&cmdline).contains("sleep"), "the process goes on");

@@ -1,0 +1,204 @@
+//! What is kept of a run: the last version of every object, and the logs as files.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::{
+    model::{Model, Name},
+    watches::About,
+};
+use crate::{
+    exit::{Ending, Exit},
+    manifest::yaml,
+};
+
+/// The objects and logs of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    /// By what they are, name and uid: a pod that was deleted is kept beside one that came after.
+    objects: BTreeMap<(u8, Name, String), Value>,
+    folder: Option<PathBuf>,
+}
+
+impl Archive {
+    /// Keeps objects, and in `folder` logs too.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, or there is something in it already.
+    pub(crate) fn new(folder: Option<&Path>) -> Result<Self> {
+        if let Some(folder) = folder {
+            let shown = folder.display();
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {shown}"))?;
+            let mut entries =
+                fs::read_dir(folder).with_context(|| format!("cannot read {shown}"))?;
+            if entries.next().is_some() {
+                let message =
+                    format!("error: {shown} is not empty; --keep wants a folder of its own");
+                return Err(Ending::error(Exit::Usage, message));
+            }
+        }
+        Ok(Self { objects: BTreeMap::new(), folder: folder.map(Path::to_owned) })
+    }
+
+    /// Keeps an object that belongs to the run, as it is now.
+    pub(crate) fn see(&mut self, about: About, object: Value, is_ours: impl Fn(&Name) -> bool) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let meta = &object["metadata"];
+        let name = (text(&meta["namespace"]), text(&meta["name"]));
+        let order = match about {
+            About::Job => 0,
+            About::Pod => 1,
+            // Whether it is about something of ours may be known only later.
+            About::Event => 2,
+        };
+        if about == About::Event || is_ours(&name) {
+            let uid = text(&meta["uid"]);
+            self.objects.insert((order, name, uid), object);
+        }
+    }
+
+    /// Appends to the log of a container.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn log(
+        &self,
+        [namespace, pod, container]: &[String; 3],
+        bytes: &[u8],
+    ) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let folder = folder.join("logs").join(namespace).join(pod);
+        let path = folder.join(format!("{container}.log"));
+        // Not kept open: there may be more containers than a process may have files.
+        let open = || OpenOptions::new().append(true).create(true).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs::create_dir_all(&folder).and_then(|()| open())
+            }
+            opened => opened,
+        };
+        let written = file.and_then(|mut file: File| file.write_all(bytes));
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// One List of everything: `applied` first, then pods, then events in the order they happened.
+    pub(crate) fn list(&self, applied: Vec<Value>, model: &Model) -> Value {
+        let mut items = Vec::new();
+        for mut object in applied {
+            let meta = &object["metadata"];
+            let text = |field: &str| meta[field].as_str().unwrap_or_default().to_owned();
+            let name = (text("namespace"), text("name"));
+            // What was seen last is newer than what was read.
+            let order = match object["kind"].as_str() {
+                Some("Job") => Some(0),
+                Some("Pod") => Some(1),
+                _ => None,
+            };
+            let seen = order.and_then(|order| self.objects.get(&(order, name, text("uid"))));
+            if let Some(seen) = seen {
+                object = seen.clone();
+            }
+            items.push(object);
+        }
+        let is_listed = |uid: &Value| items.iter().any(|item| item["metadata"]["uid"] == *uid);
+        let children: Vec<&Value> =
+            self.of(1).filter(|it| !is_listed(&it["metadata"]["uid"])).collect();
+        let mut events: Vec<&Value> = self.of(2).filter(|event| is_about(event, model)).collect();
+        events.sort_by_key(|event| moment(event).to_owned());
+        let rest: Vec<Value> = children.into_iter().chain(events).cloned().collect();
+        items.extend(rest);
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
+    }
+
+    /// Writes the list beside the logs.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn store(&self, list: &Value) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join("objects.yaml");
+        fs::write(&path, yaml::render(list))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn of(&self, order: u8) -> impl Iterator<Item = &Value> {
+        self.objects.iter().filter(move |(key, _)| key.0 == order).map(|(_, object)| object)
+    }
+}
+
+fn is_about(event: &Value, model: &Model) -> bool {
+    let about = &event["involvedObject"];
+    let text = |field: &str| about[field].as_str().unwrap_or_default().to_owned();
+    let name = (text("namespace"), text("name"));
+    match about["kind"].as_str() {
+        Some("Job") => model.jobs.contains_key(&name),
+        Some("Pod") => model.pods.contains_key(&name),
+        _ => false,
+    }
+}
+
+/// When an event happened; texts of this form sort as the moments do.
+fn moment(event: &Value) -> &str {
+    let fields = [&event["eventTime"], &event["firstTimestamp"]];
+    let written = fields.into_iter().find_map(Value::as_str);
+    written.or_else(|| event["metadata"]["creationTimestamp"].as_str()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(kind: &str, name: &str, uid: &str, version: &str) -> Value {
+        json!({"kind": kind, "metadata": {"namespace": "d", "name": name, "uid": uid,
+            "resourceVersion": version}})
+    }
+
+    #[test]
+    fn the_list_holds_the_last_version_of_each_and_deleted_pods_too() {
+        let mut model = Model::new(true);
+        model.add(&object("Job", "j", "1", "1"));
+        model.add(&object("Pod", "p", "2", "1"));
+        let mut archive = Archive::default();
+        archive.see(About::Job, object("Job", "j", "1", "9"), |_| true);
+        archive.see(About::Pod, object("Pod", "p", "2", "5"), |_| true);
+        archive.see(About::Pod, object("Pod", "p", "3", "7"), |_| true);
+        archive.see(About::Pod, object("Pod", "other", "4", "7"), |_| false);
+        for (name, kind, at) in [("b", "Job", "02"), ("a", "Job", "03"), ("c", "Node", "01")] {
+            let mut event = object("Event", name, name, "1");
+            event["involvedObject"] = json!({"kind": kind, "namespace": "d", "name": "j"});
+            event["firstTimestamp"] = json!(format!("2026-01-01T00:00:{at}Z"));
+            archive.see(About::Event, event, |_| false);
+        }
+        let applied = vec![object("ConfigMap", "c", "0", "1"), object("Job", "j", "1", "1")];
+        let list = archive.list(applied, &model);
+        let shown = |item: &Value| {
+            let meta = &item["metadata"];
+            format!("{} {} {}", item["kind"], meta["name"], meta["resourceVersion"])
+                .replace('"', "")
+        };
+        let shown: Vec<String> =
+            list["items"].as_array().expect("items").iter().map(shown).collect();
+        let want = ["ConfigMap c 1", "Job j 9", "Pod p 5", "Pod p 7", "Event b 1", "Event a 1"];
+        assert_eq!(shown, want);
+    }
+
+    #[test]
+    fn logs_are_appended_and_a_folder_in_use_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keep = folder.path().join("kept");
+        let archive = Archive::new(Some(&keep)).expect("a new folder");
+        let container = ["d", "p", "c"].map(ToOwned::to_owned);
+        archive.log(&container, b"one\n").expect("written");
+        archive.log(&container, b"two\n").expect("written");
+        assert_eq!(fs::read_to_string(keep.join("logs/d/p/c.log")).expect("there"), "one\ntwo\n");
+        let error = Archive::new(Some(&keep)).expect_err("in use");
+        assert!(error.to_string().contains("not empty"), "{error}");
+    }
+}

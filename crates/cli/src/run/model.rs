@@ -1,0 +1,439 @@
+//! What is known of a run, and when it is over. Changes go in, notes and a verdict come out.
+
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+pub(crate) use self::sources::LogSource;
+use super::{
+    ends::one_line,
+    job::{self, Job},
+    pod::{Hope, Phase, Pod, Waits},
+};
+use crate::exit::Exit;
+
+/// Namespace and name.
+pub(crate) type Name = (String, String);
+
+/// How many pods of one Job that fail are told one by one.
+const FAILURES_TOLD: usize = 20;
+
+/// Events that say why a pod does not start. Whatever else goes wrong shows in its status.
+const TROUBLES: [&str; 6] = [
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedMapVolume",
+    "FailedCreatePodSandBox",
+    "FailedCreatePodContainer",
+    "NetworkNotReady",
+];
+
+/// Something to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// Whether it is told even to those who want to hear of errors only.
+    pub(crate) is_error: bool,
+    /// What.
+    pub(crate) text: String,
+}
+
+/// What one change means.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// What to tell.
+    pub(crate) notes: Vec<Note>,
+    /// Logs that began.
+    pub(crate) logs: Vec<LogSource>,
+}
+
+impl Seen {
+    fn tell(&mut self, is_error: bool, text: String) {
+        self.notes.push(Note { is_error, text });
+    }
+}
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Something may still happen.
+    Going,
+    /// What is left waits for something that nothing here brings about. A node may still come: it
+    /// is over only when nothing changes for a while.
+    Stalled,
+    /// Nothing can happen any more.
+    Over(Exit),
+}
+
+/// The fate of one thing that was run, worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Succeeded,
+    Going,
+    Stalled,
+    Stuck,
+    Failed,
+}
+
+/// The Jobs and pods of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// Whether the cluster is there for this run only, so that nobody else comes to help.
+    is_private: bool,
+    /// Whether a line of a log must say whose it is.
+    has_prefixes: bool,
+    /// The Jobs that were applied.
+    pub(crate) jobs: BTreeMap<Name, Job>,
+    /// The pods that were applied, and those of the Jobs.
+    pub(crate) pods: BTreeMap<Name, Pod>,
+    /// Which pods were applied themselves.
+    bare: BTreeSet<Name>,
+    /// Why pods do not start, by what events say.
+    troubles: BTreeMap<Name, String>,
+    /// Why Jobs have no pods, by what events say.
+    refusals: BTreeMap<Name, String>,
+    told: BTreeMap<Name, String>,
+    told_of_jobs: BTreeMap<Name, BTreeSet<String>>,
+    failures: BTreeMap<Name, usize>,
+    sources: sources::Sources,
+}
+
+impl Model {
+    /// A run of nothing yet.
+    pub(crate) fn new(is_private: bool) -> Self {
+        Self { is_private, ..Self::default() }
+    }
+
+    /// Adds something that was applied: a Pod or a Job; anything else is not followed.
+    pub(crate) fn add(&mut self, object: &Value) {
+        match object["kind"].as_str() {
+            Some("Job") => {
+                let job = Job::read(object);
+                self.jobs.insert((job.namespace.clone(), job.name.clone()), job);
+            }
+            Some("Pod") => {
+                let pod = Pod::read(object);
+                let name = (pod.namespace.clone(), pod.name.clone());
+                self.bare.insert(name.clone());
+                self.pods.insert(name, pod);
+            }
+            _ => {}
+        }
+    }
+
+    /// Says whether lines of logs are told apart: when more than one container may write.
+    pub(crate) fn set_prefixes(&mut self, has_prefixes: bool) {
+        self.has_prefixes = has_prefixes;
+    }
+
+    /// Takes note of a Job as it is now.
+    pub(crate) fn see_job(&mut self, object: &Value) -> Seen {
+        let mut seen = Seen::default();
+        let job = Job::read(object);
+        let name = (job.namespace.clone(), job.name.clone());
+        let Some(known) = self.jobs.get(&name) else { return seen };
+        if !known.uid.is_empty() && known.uid != job.uid {
+            return seen;
+        }
+        if job.active > 0 || job.has_ended() {
+            self.refusals.remove(&name);
+        }
+        let words = phase_words(&job);
+        if known.phase != job.phase && !words.is_empty() {
+            seen.tell(false, format!("job/{} {words}", job.name));
+        }
+        if let Some(hindrance) = job.hindrance()
+            && self.told.get(&name) != Some(&hindrance)
+        {
+            seen.tell(true, format!("job/{} {hindrance}", job.name));
+            self.told.insert(name.clone(), hindrance);
+        }
+        self.jobs.insert(name, job);
+        seen
+    }
+
+    /// Takes note of a Job that no longer exists.
+    pub(crate) fn job_gone(&mut self, namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        if let Some(job) = self.jobs.get_mut(&key).filter(|job| !job.has_ended()) {
+            job.phase = job::Phase::Gone;
+        }
+    }
+
+    /// Takes note of a pod as it is now.
+    pub(crate) fn see_pod(&mut self, object: &Value) -> Seen {
+        let mut seen = Seen::default();
+        let mut pod = Pod::read(object);
+        let name = (pod.namespace.clone(), pod.name.clone());
+        if !self.is_ours(&name, &pod) {
+            return seen;
+        }
+        if pod.phase != Phase::Pending || pod.is_deleting {
+            self.troubles.remove(&name);
+        }
+        self.add_trouble(&name, &mut pod);
+        let label = self.label(&name, &pod);
+        seen.logs = self.sources.begun(&label, object);
+        self.tell_of(&name, &pod, &mut seen);
+        self.pods.insert(name, pod);
+        seen
+    }
+
+    /// Takes note of a pod that no longer exists.
+    pub(crate) fn pod_gone(&mut self, namespace: &str, name: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        self.troubles.remove(&key);
+        if let Some(pod) = self.pods.get_mut(&key).filter(|pod| !pod.has_ended()) {
+            pod.phase = Phase::Gone;
+            pod.waits = None;
+        }
+    }
+
+    /// Takes note of an event: some reasons are told nowhere else.
+    pub(crate) fn see_event(&mut self, event: &Value) -> Seen {
+        let mut seen = Seen::default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let about = &event["involvedObject"];
+        let (reason, message) = (text(&event["reason"]), one_line(&text(&event["message"])));
+        let name = (text(&about["namespace"]), text(&about["name"]));
+        let uid = text(&about["uid"]);
+        match about["kind"].as_str() {
+            Some("Job") if reason == "FailedCreate" => {
+                let Some(job) = self.jobs.get(&name).filter(|job| job.uid == uid) else {
+                    return seen;
+                };
+                let words = format!("cannot create its pods: {message}");
+                if job.active == 0 && !job.has_ended() && self.refusals.get(&name) != Some(&words) {
+                    seen.tell(true, format!("job/{} {words}", name.1));
+                    self.refusals.insert(name, words);
+                }
+            }
+            Some("Pod") if TROUBLES.contains(&reason.as_str()) => {
+                let known = self.pods.get(&name).cloned();
+                if known.as_ref().is_some_and(|pod| pod.uid != uid) {
+                    return seen;
+                }
+                let words = format!("waits: {reason}: {message}");
+                let before = self.troubles.insert(name.clone(), words);
+                let Some(mut pod) = known else { return seen };
+                // What an earlier event said is no longer so.
+                pod.waits = pod.waits.filter(|waits| Some(&waits.words) != before.as_ref());
+                self.add_trouble(&name, &mut pod);
+                self.tell_of(&name, &pod, &mut seen);
+                self.pods.insert(name, pod);
+            }
+            _ => {}
+        }
+        seen
+    }
+
+    /// Whether the run is over, and how. What is stuck ends it only when nothing else goes on that
+    /// could free what is waited for.
+    pub(crate) fn state(&self) -> State {
+        let fates: Vec<Fate> = self.fates().collect();
+        let has = |wanted: Fate| fates.contains(&wanted);
+        if has(Fate::Going) {
+            State::Going
+        } else if has(Fate::Stalled) {
+            State::Stalled
+        } else if has(Fate::Failed) || has(Fate::Stuck) {
+            State::Over(Exit::Failed)
+        } else {
+            State::Over(Exit::Success)
+        }
+    }
+
+    /// Whether nothing of it runs any more, and nothing will be started.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let has_pods = self.running().next().is_some();
+        let is_quiet =
+            |job: &Job| job.has_ended() || (job.phase == job::Phase::Suspended && job.active == 0);
+        !has_pods && self.jobs.values().all(|job| is_quiet(job) || job.manager.is_some())
+    }
+
+    /// The pods that have not ended.
+    pub(crate) fn running(&self) -> impl Iterator<Item = &Pod> {
+        self.pods.values().filter(|pod| !pod.has_ended())
+    }
+
+    /// Pods that were applied themselves.
+    pub(crate) fn bare_pods(&self) -> impl Iterator<Item = &Pod> {
+        self.bare.iter().filter_map(|name| self.pods.get(name))
+    }
+
+    /// The pods of a Job.
+    pub(crate) fn pods_of(&self, job: &Job) -> impl Iterator<Item = &Pod> {
+        let is_its = |pod: &&Pod| {
+            pod.namespace == job.namespace
+                && pod.job.as_ref().is_some_and(|(name, uid)| is_owner(job, name, uid))
+        };
+        self.pods.values().filter(is_its)
+    }
+
+    /// What a Job waits for: what most of its pods wait for, and how many do.
+    pub(crate) fn why_waits(&self, job: &Job) -> Option<String> {
+        if let Some(hindrance) = job.hindrance() {
+            return Some(hindrance);
+        }
+        let name = (job.namespace.clone(), job.name.clone());
+        if let Some(refusal) = self.refusals.get(&name) {
+            return Some(refusal.clone());
+        }
+        let mut counts: BTreeMap<&str, (usize, &Pod)> = BTreeMap::new();
+        for pod in self.pods_of(job).filter(|pod| !pod.has_ended()) {
+            if let Some(waits) = &pod.waits {
+                counts.entry(&waits.words).or_insert((0, pod)).0 += 1;
+            }
+        }
+        // Of reasons that are as common, the first in the alphabet: it must not jump.
+        let common = counts.into_iter().max_by(|a, b| a.1.0.cmp(&b.1.0).then(b.0.cmp(a.0)));
+        match common {
+            Some((words, (1, pod))) => Some(format!("pod/{} {words}", pod.name)),
+            Some((words, (count, pod))) => {
+                Some(format!("pod/{} and {} more: {words}", pod.name, count - 1))
+            }
+            None => self.why_quiet(job),
+        }
+    }
+
+    /// What has not finished and why, a line for each.
+    pub(crate) fn unfinished(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for job in self.jobs.values().filter(|job| !job.has_ended()) {
+            let why = self.why_waits(job).map(|why| format!("; {why}")).unwrap_or_default();
+            let (name, progress) = (&job.name, job.progress());
+            lines.push(format!("job/{name}: {progress}, {} active{why}", job.active));
+        }
+        let bare = self.bare_pods().filter(|pod| !pod.has_ended());
+        lines.extend(bare.map(|pod| format!("pod/{} {}", pod.name, pod.words())));
+        lines
+    }
+
+    fn fates(&self) -> impl Iterator<Item = Fate> {
+        let jobs = self.jobs.values().map(|job| self.fate_of_job(job));
+        jobs.chain(self.bare_pods().map(|pod| self.fate_of_pod(pod)))
+    }
+
+    fn fate_of_job(&self, job: &Job) -> Fate {
+        match job.phase {
+            job::Phase::Complete => return Fate::Succeeded,
+            job::Phase::Failed | job::Phase::Gone => return Fate::Failed,
+            _ => {}
+        }
+        if !self.is_private {
+            return Fate::Going;
+        }
+        if job.hindrance().is_some() {
+            // What was running when it was suspended is still being ended.
+            return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
+        }
+        let active = self.pods_of(job).filter(|pod| !pod.has_ended());
+        let fates: Vec<Fate> = active.map(|pod| self.fate_of_pod(pod)).collect();
+        let has = |wanted: Fate| fates.contains(&wanted);
+        if fates.is_empty() || has(Fate::Going) {
+            Fate::Going
+        } else if has(Fate::Stalled) {
+            Fate::Stalled
+        } else {
+            Fate::Stuck
+        }
+    }
+
+    fn fate_of_pod(&self, pod: &Pod) -> Fate {
+        match (pod.phase, &pod.waits) {
+            (Phase::Succeeded, _) => Fate::Succeeded,
+            (Phase::Failed | Phase::Gone, _) => Fate::Failed,
+            (_, Some(waits)) if self.is_private => match waits.hope {
+                Hope::Never => Fate::Stuck,
+                Hope::Maybe => Fate::Stalled,
+                Hope::Soon => Fate::Going,
+            },
+            _ => Fate::Going,
+        }
+    }
+
+    /// Why a Job without any waiting pod does not go on, where that can be told.
+    fn why_quiet(&self, job: &Job) -> Option<String> {
+        let is_idle = job.phase == job::Phase::Running && job.active == 0 && job.terminating == 0;
+        match job.phase {
+            _ if job.terminating > 0 => Some(format!("waits for {} pods to end", job.terminating)),
+            job::Phase::Running if is_idle && job.failed > 0 => {
+                Some("waits before it tries again (back-off)".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn is_ours(&self, name: &Name, pod: &Pod) -> bool {
+        if let Some(known) = self.pods.get(name) {
+            return known.uid.is_empty() || known.uid == pod.uid || !self.bare.contains(name);
+        }
+        let Some((owner, uid)) = &pod.job else { return false };
+        let job = self.jobs.get(&(pod.namespace.clone(), owner.clone()));
+        job.is_some_and(|job| is_owner(job, owner, uid))
+    }
+
+    /// What events said about a pod whose status says nothing.
+    fn add_trouble(&self, name: &Name, pod: &mut Pod) {
+        if pod.phase == Phase::Pending
+            && pod.waits.is_none()
+            && let Some(words) = self.troubles.get(name)
+        {
+            pod.waits = Some(Waits { words: words.clone(), hope: Hope::Maybe });
+        }
+    }
+
+    /// Tells what changed about a pod. Of the pods of a Job only what is wrong is told, once for
+    /// all that have the same trouble.
+    fn tell_of(&mut self, name: &Name, pod: &Pod, seen: &mut Seen) {
+        let words = pod.words();
+        if self.told.get(name) == Some(&words) {
+            return;
+        }
+        self.told.insert(name.clone(), words.clone());
+        let is_wrong = pod.waits.is_some();
+        let Some((job, _)) = pod.job.as_ref().filter(|_| !self.bare.contains(name)) else {
+            seen.tell(is_wrong, format!("pod/{} {words}", name.1));
+            return;
+        };
+        let job = (name.0.clone(), job.clone());
+        if is_wrong {
+            if self.told_of_jobs.entry(job).or_default().insert(words.clone()) {
+                seen.tell(true, format!("pod/{} {words}", name.1));
+            }
+        } else if pod.phase == Phase::Failed {
+            let failures = self.failures.entry(job.clone()).or_default();
+            *failures += 1;
+            if *failures <= FAILURES_TOLD {
+                seen.tell(false, format!("pod/{} {words}", name.1));
+            } else if *failures == FAILURES_TOLD + 1 {
+                seen.tell(false, format!("job/{}: more pods fail; they are counted only", job.1));
+            }
+        }
+    }
+}
+
+fn is_owner(job: &Job, name: &str, uid: &str) -> bool {
+    job.name == name && (job.uid.is_empty() || job.uid == uid)
+}
+
+/// What a new phase of a Job is called; nothing for what is no news.
+fn phase_words(job: &Job) -> String {
+    let job::Why { reason, message } = &job.why;
+    match job.phase {
+        job::Phase::Pending | job::Phase::Suspended | job::Phase::Gone => String::new(),
+        job::Phase::Running => "is running".to_owned(),
+        job::Phase::Succeeding if job.active + job.terminating > 0 => {
+            format!("will succeed ({reason}: {message}); its other pods are ended")
+        }
+        job::Phase::Failing if job.active + job.terminating > 0 => {
+            format!("will fail ({reason}: {message}); its other pods are ended")
+        }
+        job::Phase::Succeeding | job::Phase::Failing => String::new(),
+        job::Phase::Complete => format!("succeeded ({reason}: {message})"),
+        job::Phase::Failed => format!("failed ({reason}: {message})"),
+    }
+}

@@ -1,0 +1,433 @@
+//! Following a run until nothing can happen any more: what is heard goes into the model, what the
+//! model says goes to the screen.
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use anyhow::Result;
+use futures::{StreamExt, stream::BoxStream};
+use jiff::Timestamp;
+use kube::{core::DynamicObject, runtime::watcher};
+use lockstep_local::{embedded::Killer, observe::Change};
+use serde_json::Value;
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinHandle,
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+
+use super::{
+    archive::Archive,
+    followers::{Followers, Piece},
+    model::{Model, Seen, State},
+    screen::Screen,
+    stop,
+    view::{self, Frame},
+    watches::{About, Heard},
+};
+use crate::{
+    cluster::Cluster,
+    exit::{Ending, Exit},
+    signals::Signals,
+};
+
+/// How often in a row looking at one kind may fail.
+const FAILURES_MAX: u32 = 3;
+
+/// How long a run that waits for something from outside does so.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How often the block is drawn anew, and how often those who read lines hear of progress.
+const FRAME: Duration = Duration::from_millis(100);
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// How often people hear what an ending waits for.
+const REMINDER: Duration = Duration::from_secs(5);
+
+/// How long containers that were killed, or logs that do not end, are waited for.
+const QUICK: Duration = Duration::from_secs(2);
+const LOGS_SILENT: Duration = Duration::from_secs(10);
+
+/// How many lines of each log are remembered.
+const TAIL: usize = 10;
+
+/// How many logs that cannot be read are told one by one.
+const UNREADABLE_TOLD: usize = 3;
+
+/// The last lines of each container, by namespace, pod and container.
+pub(crate) type Tails = BTreeMap<[String; 3], VecDeque<String>>;
+
+/// A run that is being followed.
+pub(crate) struct Session {
+    pub(crate) cluster: Cluster,
+    pub(crate) model: Model,
+    pub(crate) screen: Screen,
+    /// Nothing when nobody wants logs.
+    pub(crate) followers: Option<Followers>,
+    /// What is kept for the report, if one is wanted.
+    pub(crate) archive: Option<Archive>,
+    pub(crate) tails: Tails,
+    watches: BoxStream<'static, Vec<Heard>>,
+    resized: Option<Signal>,
+    block: Vec<String>,
+    drawn_at: Option<Instant>,
+    progress: BTreeMap<String, String>,
+    failures: [u32; 3],
+    unreadable: usize,
+}
+
+impl Session {
+    /// Follows `model` through `watches`.
+    pub(crate) fn new(
+        cluster: Cluster,
+        model: Model,
+        screen: Screen,
+        watches: BoxStream<'static, Vec<Heard>>,
+    ) -> Self {
+        let resized =
+            if screen.is_live() { signal(SignalKind::window_change()).ok() } else { None };
+        Self {
+            cluster,
+            model,
+            screen,
+            followers: None,
+            archive: None,
+            tails: Tails::new(),
+            watches,
+            resized,
+            block: Vec::new(),
+            drawn_at: None,
+            progress: BTreeMap::new(),
+            failures: [0; 3],
+            unreadable: 0,
+        }
+    }
+
+    /// Follows until the run is over, and returns how it ended.
+    ///
+    /// # Errors
+    /// When the cluster cannot be watched or stdout cannot be written.
+    pub(crate) async fn follow(
+        &mut self,
+        signals: &mut Signals,
+        deadline: Option<Instant>,
+    ) -> Result<Exit> {
+        let mut stalled: Option<Instant> = None;
+        let mut clock = self.clock();
+        loop {
+            match self.model.state() {
+                State::Over(exit) => return Ok(exit),
+                State::Going => stalled = None,
+                State::Stalled => _ = stalled.get_or_insert_with(Instant::now),
+            }
+            let end = stalled.map(|since| since + PATIENCE);
+            tokio::select! {
+                heard = self.watches.next() => {
+                    let has_changed = self.hear(heard.unwrap_or_default())?;
+                    if has_changed && stalled.is_some() {
+                        stalled = Some(Instant::now());
+                    }
+                }
+                Some(piece) = next_piece(&mut self.followers) => self.print(piece)?,
+                _ = clock.tick() => self.tick(),
+                () = next_resize(&mut self.resized) => self.redraw(),
+                () = signals.next() => return Ok(Exit::Interrupted),
+                () = until(deadline) => return Ok(Exit::TimedOut),
+                () = until(end) => return Ok(Exit::Failed),
+            }
+            self.refresh();
+        }
+    }
+
+    /// Ends what still runs, and goes on showing what it writes. Another signal kills it.
+    pub(crate) async fn stop(&mut self, signals: &mut Signals, killer: Option<Killer>) {
+        let cluster = self.cluster.clone();
+        let requests = stop::requests(&self.model);
+        let mut asking = Some(tokio::spawn(async move { requests.send(&cluster).await }));
+        let mut clock = self.clock();
+        let mut reminder = interval(REMINDER);
+        reminder.reset();
+        let mut limit = None;
+        while asking.is_some() || !self.model.has_stopped() {
+            tokio::select! {
+                heard = self.watches.next() => {
+                    if self.hear(heard.unwrap_or_default()).is_err() {
+                        return;
+                    }
+                }
+                Some(piece) = next_piece(&mut self.followers) => drop(self.print(piece)),
+                refused = answer(&mut asking) => {
+                    asking = None;
+                    refused.iter().for_each(|why| self.screen.note(why));
+                }
+                _ = clock.tick() => self.tick(),
+                () = next_resize(&mut self.resized) => self.redraw(),
+                _ = reminder.tick() => self.remind(),
+                () = signals.next(), if limit.is_none() => match &killer {
+                    Some(killer) => {
+                        killer.kill_all();
+                        limit = Some(Instant::now() + QUICK);
+                    }
+                    None => return,
+                },
+                () = until(limit) => return,
+            }
+            self.refresh();
+        }
+    }
+
+    /// Prints the last lines, which may still be on their way.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(crate) async fn drain(&mut self) -> Result<()> {
+        if let Some(followers) = &mut self.followers {
+            followers.close();
+        }
+        loop {
+            let piece = tokio::time::timeout(LOGS_SILENT, next_piece(&mut self.followers)).await;
+            match piece {
+                Ok(Some(piece)) => self.print(piece)?,
+                Ok(None) => return Ok(()),
+                Err(_) => {
+                    self.screen.note("the logs do not end; what comes now is not shown");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Shows how things stand a last time and leaves it there.
+    pub(crate) fn settle(&mut self) {
+        if self.screen.is_live() {
+            self.redraw();
+            self.screen.leave();
+        } else {
+            self.tell_progress();
+        }
+    }
+
+    fn clock(&self) -> tokio::time::Interval {
+        let mut clock = interval(if self.screen.is_live() { FRAME } else { PROGRESS });
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        clock.reset();
+        clock
+    }
+
+    /// Takes note of changes; whether one was about a Job or pod.
+    fn hear(&mut self, heard: Vec<Heard>) -> Result<bool> {
+        let mut has_changed = false;
+        for (about, change) in heard {
+            match change {
+                Ok(change) => {
+                    self.failures[about as usize] = 0;
+                    has_changed |= about != About::Event;
+                    self.take(about, change)?;
+                }
+                Err(error) => self.miss(about, error)?,
+            }
+        }
+        Ok(has_changed)
+    }
+
+    fn take(&mut self, about: About, change: Change<DynamicObject>) -> Result<()> {
+        let seen = match (about, change) {
+            (_, Change::Synced) => return Ok(()),
+            (About::Job, Change::Gone(key)) => {
+                self.model.job_gone(&key.namespace, &key.name);
+                return Ok(());
+            }
+            (About::Pod, Change::Gone(key)) => {
+                self.model.pod_gone(&key.namespace, &key.name);
+                return Ok(());
+            }
+            (About::Event, Change::Gone(_)) => return Ok(()),
+            (about, Change::Put(object)) => {
+                let object = serde_json::to_value(&*object)?;
+                let seen = match about {
+                    About::Job => self.model.see_job(&object),
+                    About::Pod => self.model.see_pod(&object),
+                    About::Event => self.model.see_event(&object),
+                };
+                self.keep(about, object);
+                seen
+            }
+        };
+        self.act(seen);
+        Ok(())
+    }
+
+    fn act(&mut self, seen: Seen) {
+        for note in &seen.notes {
+            if note.is_error || !self.screen.is_quiet() {
+                self.screen.note(&note.text);
+            }
+        }
+        if let Some(followers) = &mut self.followers {
+            seen.logs.into_iter().for_each(|source| followers.begin(source));
+        }
+    }
+
+    fn keep(&mut self, about: About, object: Value) {
+        let model = &self.model;
+        if let Some(archive) = &mut self.archive {
+            archive.see(about, object, |name| {
+                model.jobs.contains_key(name) || model.pods.contains_key(name)
+            });
+        }
+    }
+
+    /// Counts attempts to watch that failed. Events are good to have, the rest is needed.
+    fn miss(&mut self, about: About, error: watcher::Error) -> Result<()> {
+        let failures = &mut self.failures[about as usize];
+        *failures += 1;
+        if *failures < FAILURES_MAX {
+            return Ok(());
+        }
+        let why = anyhow::Error::new(error);
+        if about == About::Event {
+            if *failures == FAILURES_MAX {
+                self.screen.note(&format!("events cannot be watched: {why:#}"));
+            }
+            return Ok(());
+        }
+        let message = format!("error: the cluster failed during the run: {why:#}");
+        Err(Ending::error(Exit::Cluster, message))
+    }
+
+    /// Prints a piece of a log, and all that can be had without waiting.
+    fn print(&mut self, piece: Piece) -> Result<()> {
+        let mut next = Some(piece);
+        while let Some(piece) = next.take() {
+            match piece {
+                Piece::Written(source, bytes) => {
+                    remember(&mut self.tails, &source.container, &bytes);
+                    if let Some(archive) = &mut self.archive {
+                        archive.log(&source.container, &bytes)?;
+                    }
+                    self.screen.log(&source.label, source.worker, &bytes)?;
+                }
+                Piece::Unreadable(source, why) => {
+                    self.unreadable += 1;
+                    if self.unreadable <= UNREADABLE_TOLD {
+                        let [_, pod, container] = &source.container;
+                        self.screen.note(&format!("no log of {pod}/{container}: {why}"));
+                    } else if self.unreadable == UNREADABLE_TOLD + 1 {
+                        self.screen.note("the logs of more containers cannot be read");
+                    }
+                }
+            }
+            next = self.followers.as_mut().and_then(Followers::ready);
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        if self.screen.is_live() {
+            self.redraw();
+        } else {
+            self.tell_progress();
+        }
+    }
+
+    /// Draws the block again when something was printed over it.
+    fn refresh(&mut self) {
+        if !self.screen.is_live() || !self.screen.is_bare() {
+            return;
+        }
+        match self.drawn_at {
+            // What it says is still fresh; working it out for each line of a log is too much.
+            Some(at) if at.elapsed() < FRAME => self.screen.draw(&self.block),
+            _ => self.redraw(),
+        }
+    }
+
+    fn redraw(&mut self) {
+        let (width, height) = self.screen.size();
+        let frame = Frame {
+            // The last column is left free: what is written there may or may not begin a line.
+            width: width.saturating_sub(1),
+            height: (height / 2).max(3),
+            paint: self.screen.paint(),
+            now: Timestamp::now(),
+        };
+        self.block = view::block(&self.model, &frame);
+        self.drawn_at = Some(Instant::now());
+        self.screen.draw(&self.block);
+    }
+
+    /// Tells those who read lines how far the Jobs are, when that has changed.
+    fn tell_progress(&mut self) {
+        if self.screen.is_quiet() {
+            return;
+        }
+        for job in self.model.jobs.values() {
+            let line = view::plain(&self.model, job);
+            if self.progress.get(&job.uid) != Some(&line) {
+                self.screen.note(&line);
+                self.progress.insert(job.uid.clone(), line);
+            }
+        }
+    }
+
+    /// Says what an ending waits for.
+    fn remind(&mut self) {
+        let names: Vec<String> =
+            self.model.running().map(|pod| format!("pod/{}", pod.name)).collect();
+        if !names.is_empty() {
+            self.screen.note(&format!("still waiting for {} to end", some_of(&names)));
+        }
+    }
+}
+
+/// The first few of many names.
+pub(crate) fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        count => format!("{} and {} more", names[..SHOWN].join(", "), count - SHOWN),
+    }
+}
+
+/// Keeps the last lines of a log, as far as they can be told apart.
+fn remember(tails: &mut Tails, container: &[String; 3], bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> =
+        text.lines().rev().filter(|line| !line.trim().is_empty()).take(TAIL).collect();
+    if lines.is_empty() {
+        return;
+    }
+    let tail = tails.entry(container.clone()).or_default();
+    tail.extend(lines.into_iter().rev().map(ToOwned::to_owned));
+    tail.drain(..tail.len().saturating_sub(TAIL));
+}
+
+async fn next_piece(followers: &mut Option<Followers>) -> Option<Piece> {
+    followers.as_mut()?.next().await
+}
+
+async fn answer(asking: &mut Option<JoinHandle<Vec<String>>>) -> Vec<String> {
+    match asking {
+        Some(asking) => asking.await.unwrap_or_default(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_resize(resized: &mut Option<Signal>) {
+    match resized {
+        Some(resized) => _ = resized.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,116 @@
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use kube::{Client, client::Body};
+use serde_json::json;
+
+use super::*;
+use crate::run::{screen::Manner, style::Color, watches};
+
+fn pod(status: &Value) -> Value {
+    let metadata = json!({"namespace": "default", "name": "p", "uid": "u", "resourceVersion": "2"});
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status})
+}
+
+type Answer = UnsyncBoxBody<Bytes, std::io::Error>;
+
+fn answer(text: String) -> Answer {
+    Full::from(text).map_err(|never| match never {}).boxed_unsync()
+}
+
+fn silence() -> Answer {
+    StreamBody::new(futures::stream::pending()).boxed_unsync()
+}
+
+/// A cluster with one pod whose n-th watch answers with `watch(n)`, and without events.
+fn cluster(
+    status: Value,
+    watch: impl Fn(usize) -> Answer + Clone + Send + Sync + 'static,
+) -> Cluster {
+    let count = Arc::new(AtomicUsize::new(0));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let is_about_events = request.uri().path().ends_with("/events");
+        let body = match (is_watch, is_about_events) {
+            (true, true) => silence(),
+            (true, false) => watch(count.fetch_add(1, Ordering::Relaxed)),
+            (false, _) => {
+                let items = if is_about_events { json!([]) } else { json!([pod(&status)]) };
+                let metadata = json!({"resourceVersion": "1"});
+                answer(json!({"metadata": metadata, "items": items}).to_string())
+            }
+        };
+        async move { Ok::<_, std::convert::Infallible>(Response::new(body)) }
+    });
+    Cluster::inside(Client::new(service, "default"), "default")
+}
+
+async fn ending(cluster: Cluster) -> Result<Exit> {
+    let mut model = Model::new(true);
+    model.add(&pod(&json!({})));
+    let screen = Screen::new(Manner {
+        color: Color::Never,
+        is_quiet: true,
+        has_logs: false,
+        logs_beside_data: false,
+    });
+    let watches = watches::watch(&cluster, &BTreeSet::new(), false);
+    let mut signals = Signals::listen().expect("signals");
+    Session::new(cluster, model, screen, watches).follow(&mut signals, None).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_is_begun_again() {
+    let cluster = cluster(json!({"phase": "Running"}), |count| {
+        if count < 5 {
+            return answer(String::new());
+        }
+        let change = json!({"type": "MODIFIED", "object": pod(&json!({"phase": "Succeeded"}))});
+        answer(format!("{change}\n"))
+    });
+    assert_eq!(ending(cluster).await.unwrap(), Exit::Success);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_cannot_be_watched_has_failed() {
+    let garbage = |_| answer("no JSON\n".to_owned());
+    let error = ending(cluster(json!({"phase": "Running"}), garbage)).await.unwrap_err();
+    assert_eq!(crate::exit::of(&error), Exit::Cluster, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_without_a_place_are_given_up_only_when_nothing_changes() {
+    let unplaced = json!({"phase": "Pending", "conditions":
+        [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
+    let begun = Instant::now();
+    assert_eq!(ending(cluster(unplaced, |_| silence())).await.unwrap(), Exit::Failed);
+    assert!(begun.elapsed() >= PATIENCE);
+}
+
+#[test]
+fn the_last_lines_of_a_log_are_remembered() {
+    let container = ["d", "p", "c"].map(ToOwned::to_owned);
+    let mut tails = Tails::new();
+    for at in 0..30 {
+        remember(&mut tails, &container, format!("line {at}\n\n").as_bytes());
+    }
+    remember(&mut tails, &container, b"a\nb\n");
+    let tail = &tails[&container];
+    assert_eq!(tail.len(), TAIL);
+    assert_eq!((tail[0].as_str(), tail[9].as_str()), ("line 22", "b"));
+}
+
+#[test]
+fn many_names_are_cut_short() {
+    let names: Vec<String> = (0..7).map(|at| at.to_string()).collect();
+    assert_eq!(some_of(&names[..2]), "0, 1");
+    assert_eq!(some_of(&names), "0, 1, 2, 3, 4 and 2 more");
+}

@@ -1,0 +1,71 @@
+//! Ending what a run has started: Jobs are suspended, pods are deleted.
+
+use anyhow::Result;
+use futures::future::join_all;
+use serde_json::json;
+
+use super::model::Model;
+use crate::{
+    catalog::escape,
+    cluster::{Cluster, Content},
+};
+
+/// What is to be asked of the cluster.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Requests {
+    suspend: Vec<String>,
+    delete: Vec<String>,
+}
+
+/// What ends everything that has not ended.
+pub(super) fn requests(model: &Model) -> Requests {
+    let path = |root: &str, kind: &str, namespace: &str, name: &str| {
+        format!("{root}/namespaces/{}/{kind}/{}", escape(namespace), escape(name))
+    };
+    let jobs = model.jobs.values().filter(|job| !job.has_ended() && !job.is_suspended);
+    let pods = model.bare_pods().filter(|pod| !pod.has_ended() && !pod.is_deleting);
+    Requests {
+        suspend: jobs.map(|it| path("/apis/batch/v1", "jobs", &it.namespace, &it.name)).collect(),
+        delete: pods.map(|it| path("/api/v1", "pods", &it.namespace, &it.name)).collect(),
+    }
+}
+
+impl Requests {
+    /// Asks for all of it at once: the grace of one is not the waiting time of the next. Returns
+    /// what could not be done.
+    pub(super) async fn send(self, cluster: &Cluster) -> Vec<String> {
+        let patch = json!({"spec": {"suspend": true}});
+        let suspends = self.suspend.iter().map(|path| async {
+            let content = Content::MergePatch(&patch);
+            cluster.call("PATCH", path, "application/json", content).await
+        });
+        let deletes = self.delete.iter().map(|path| async {
+            cluster.call("DELETE", path, "application/json", Content::Nothing).await
+        });
+        let (suspended, deleted) = futures::join!(join_all(suspends), join_all(deletes));
+        let answers = suspended.into_iter().chain(deleted);
+        let refused = answers.filter_map(Result::err).filter(|refusal| !refusal.is_not_found());
+        refused.map(|refusal| refusal.explain(Some("cannot end it"))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_suspended_and_bare_pods_deleted() {
+        let mut model = Model::new(true);
+        let meta = |name: &str| json!({"namespace": "d", "name": name});
+        model.add(&json!({"kind": "Job", "metadata": meta("going")}));
+        model.add(&json!({"kind": "Job", "metadata": meta("asleep"), "spec": {"suspend": true}}));
+        model.add(&json!({"kind": "Job", "metadata": meta("over"), "status": {"conditions": [
+            {"type": "Complete", "status": "True"}]}}));
+        model.add(&json!({"kind": "Pod", "metadata": meta("bare")}));
+        model.add(&json!({"kind": "Pod", "metadata": meta("done"),
+            "status": {"phase": "Succeeded"}}));
+        let Requests { suspend, delete } = requests(&model);
+        assert_eq!(suspend, ["/apis/batch/v1/namespaces/d/jobs/going"]);
+        assert_eq!(delete, ["/api/v1/namespaces/d/pods/bare"]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Handing the manifests of a run to the cluster.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+
+use crate::{
+    apply::{DryRun, Place},
+    catalog::{Catalog, Resource, query},
+    cluster::{Cluster, Content},
+    exit::{self, Ending, Exit},
+    manifest::Manifest,
+    refusal::Refused,
+};
+
+/// An object as the cluster has it now, and where to find it again.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    /// Where it is.
+    pub(crate) path: String,
+    /// What the cluster made of it.
+    pub(crate) object: Value,
+}
+
+/// Makes the objects. What pods may need comes first; what runs is created, since running something
+/// that is there already would mean not to run it.
+///
+/// # Errors
+/// When the cluster refuses one, or something that is to run exists already.
+pub(crate) async fn submit(
+    cluster: &Cluster,
+    manifests: &[Manifest],
+    is_private: bool,
+) -> Result<Vec<Applied>> {
+    let catalog = Catalog::read(cluster).await?;
+    if is_private {
+        make_namespaces(cluster, manifests).await?;
+    }
+    let mut ordered: Vec<&Manifest> = manifests.iter().collect();
+    // Stable: among themselves, objects keep their order.
+    ordered.sort_by_key(|manifest| rank(manifest));
+    let mut wanted = Vec::new();
+    for manifest in ordered {
+        wanted.push(Wanted::of(cluster, &catalog, manifest)?);
+    }
+    for wanted in &wanted {
+        wanted.must_be_new(cluster).await?;
+    }
+    let mut applied = Vec::new();
+    for wanted in &wanted {
+        let made = wanted.make(cluster, &catalog).await;
+        applied.push(made.map_err(|error| {
+            let refused = error.downcast_ref::<Refused>();
+            let is_ours = refused.is_some_and(Refused::is_callers_fault);
+            exit::or(error, if is_ours { Exit::Usage } else { Exit::Cluster })
+        })?);
+    }
+    Ok(applied)
+}
+
+/// Whether a manifest is of something that runs.
+pub(crate) fn is_run(manifest: &Manifest) -> bool {
+    matches!((manifest.api_version(), manifest.kind()), ("v1", "Pod") | ("batch/v1", "Job"))
+}
+
+fn rank(manifest: &Manifest) -> u8 {
+    match manifest.kind() {
+        "Namespace" => 0,
+        _ if is_run(manifest) => 2,
+        _ => 1,
+    }
+}
+
+struct Wanted<'a> {
+    manifest: &'a Manifest,
+    resource: &'a Resource,
+    namespace: String,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(cluster: &Cluster, catalog: &'a Catalog, manifest: &'a Manifest) -> Result<Self> {
+        let found = catalog.of_kind(manifest.api_version(), manifest.kind());
+        let resource = found.ok_or_else(|| {
+            let (file, line) = (&manifest.file, manifest.line("kind"));
+            let (kind, version) = (manifest.kind(), manifest.api_version());
+            let message = format!(
+                "error: {file}:{line}: no matches for kind {kind:?} in version {version:?}"
+            );
+            Ending::error(Exit::Usage, message)
+        })?;
+        let namespace = match manifest.namespace() {
+            "" => cluster.namespace.clone(),
+            own => own.to_owned(),
+        };
+        Ok(Self { manifest, resource, namespace })
+    }
+
+    /// Refuses what is there already, before anything is made.
+    async fn must_be_new(&self, cluster: &Cluster) -> Result<()> {
+        let name = self.manifest.name();
+        if !is_run(self.manifest) || name.is_empty() {
+            return Ok(());
+        }
+        match cluster.get(&self.resource.object(&self.namespace, name)).await {
+            Err(refusal) if refusal.is_not_found() => Ok(()),
+            Err(refusal) => Err(exit::or(refusal.into_error(None), Exit::Cluster)),
+            Ok(_) => {
+                let (file, line) = (&self.manifest.file, self.manifest.line("metadata.name"));
+                let (prefix, space) = (self.resource.prefix(), &self.namespace);
+                let kind = self.manifest.kind().to_lowercase();
+                let message = format!(
+                    "error: {file}:{line}: {prefix}/{name} is in namespace {space} already: delete \
+                     it first (lockstep delete {kind} {name} -n {space}), or give \
+                     metadata.generateName instead of a name"
+                );
+                Err(Ending::error(Exit::Usage, message))
+            }
+        }
+    }
+
+    async fn make(&self, cluster: &Cluster, catalog: &Catalog) -> Result<Applied> {
+        let is_new = is_run(self.manifest) || self.manifest.name().is_empty();
+        if !is_new {
+            let place = Place::of(cluster, catalog, self.manifest, None)
+                .map_err(|error| exit::or(error, Exit::Usage))?;
+            place.apply(cluster, DryRun::None).await?;
+            let path = place.resource.object(&place.namespace, &place.name);
+            let object = cluster.get(&path).await?;
+            return Ok(Applied { path, object });
+        }
+        let mut object = Value::Object(self.manifest.object.clone());
+        if self.resource.is_namespaced {
+            object["metadata"]["namespace"] = json!(self.namespace);
+        }
+        let path = self.resource.collection(Some(&self.namespace))
+            + &query(&[
+                ("fieldManager", Some("lockstep-run".to_owned())),
+                ("fieldValidation", Some("Strict".to_owned())),
+            ]);
+        let doing = format!("error when creating {:?}", self.manifest.file);
+        let answer = cluster.call("POST", &path, "application/json", Content::Json(&object)).await;
+        let made = answer.map_err(|refusal| refusal.into_error(Some(&doing)))?;
+        let name = made["metadata"]["name"].as_str();
+        let name = name.ok_or_else(|| anyhow!("error: the server's answer has no name"))?;
+        Ok(Applied { path: self.resource.object(&self.namespace, name), object: made })
+    }
+}
+
+/// Makes the namespaces that manifests name and do not bring: in a cluster of one's own nobody else
+/// could have.
+async fn make_namespaces(cluster: &Cluster, manifests: &[Manifest]) -> Result<()> {
+    let named: BTreeSet<&str> = manifests.iter().map(Manifest::namespace).collect();
+    let brought =
+        |name: &str| manifests.iter().any(|m| m.kind() == "Namespace" && m.name() == name);
+    for name in named.into_iter().filter(|name| !name.is_empty() && !brought(name)) {
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let path = "/api/v1/namespaces";
+        match cluster.call("POST", path, "application/json", Content::Json(&object)).await {
+            Err(refusal) if refusal.code() != 409 => {
+                return Err(exit::or(refusal.into_error(None), Exit::Cluster));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
