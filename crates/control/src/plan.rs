@@ -3,3 +3,4 @@
 pub mod job;
 pub mod place;
 pub mod pod;
+pub mod ttl;

@@ -14,6 +14,10 @@ use std::{
 
 use jiff::Timestamp;
 use lockstep_api::builtin;
+use lockstep_operator::{
+    job::{self, JobOptions},
+    metrics::Metrics,
+};
 use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
@@ -63,7 +67,9 @@ pub struct Options {
     pub limits: Limits,
     /// How far back watchers may go.
     pub history: lockstep_store::Limits,
-    /// What an administrator decided about the controllers.
+    /// How the Job controller works.
+    pub jobs: JobOptions,
+    /// What an administrator decided about the controllers; counts more than anything else.
     pub configuration: Configuration,
 }
 
@@ -79,6 +85,7 @@ impl Default for Options {
             fake_nodes: None,
             limits: Limits::default(),
             history: lockstep_store::Limits::default(),
+            jobs: JobOptions::default(),
             configuration: Configuration::default(),
         }
     }
@@ -162,13 +169,14 @@ impl Embedded {
         }
         let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
         let folders = Folders::of(&options)?;
+        let metrics = Arc::<Metrics>::default();
         let server = Server::new(Parts {
             cluster: cluster.clone(),
             token: token.clone(),
             names: names(&options.node_name),
             limits: options.limits,
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
-            controllers: Arc::default(),
+            controllers: Arc::clone(&metrics),
         });
         bootstrap::run(&cluster).await?;
         let mut tasks = JoinSet::new();
@@ -189,7 +197,7 @@ impl Embedded {
             let server = server.clone();
             tasks.spawn(async move { server.listen(listener, tls).await });
         }
-        let (node, agents) = start_agents(options, folders, &server).await?;
+        let (node, agents) = start_agents(options, folders, &server, &metrics).await?;
         let ready_after = started.elapsed();
         info!(?address, ?ready_after, "the cluster is ready");
         Ok(Self { cluster, server, address, kubeconfig, ready_after, node, agents, tasks })
@@ -288,6 +296,7 @@ async fn start_agents(
     options: Options,
     folders: Option<Folders>,
     server: &Server,
+    metrics: &Arc<Metrics>,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
     let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
     let fake_client = server.client(User::component("node:fake"));
@@ -313,6 +322,9 @@ async fn start_agents(
         agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
         agents.extend(controllers::spawn(&client, &feeds, &ControllerOptions::default()));
+        let jobs = options.jobs.with_gates(options.configuration.feature_gates);
+        let followed = job::Feeds { jobs: feeds.jobs.clone(), pods: feeds.pods.clone() };
+        agents.extend(job::spawn(&client, &followed, metrics, jobs));
     }
     Ok((node, agents))
 }

@@ -1,5 +1,6 @@
 //! The watches that the parts of a cluster share.
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -13,6 +14,8 @@ pub struct Feeds {
     pub pods: Feed<Pod>,
     /// All nodes.
     pub nodes: Feed<Node>,
+    /// All Jobs.
+    pub jobs: Feed<Job>,
 }
 
 impl Feeds {
@@ -22,6 +25,7 @@ impl Feeds {
         Self {
             pods: Feed::start(Api::all(client.clone()), config()),
             nodes: Feed::start(Api::all(client.clone()), config()),
+            jobs: Feed::start(Api::all(client.clone()), config()),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! `lockstep-control` decide, and carries out what they decided. It decides nothing itself.
 
 pub mod config;
+pub mod job;
 pub mod metrics;
 pub mod observe;
 pub mod recorder;

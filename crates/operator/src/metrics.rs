@@ -1,5 +1,6 @@
 //! What is counted, under the names Kubernetes has for it.
 
+mod job;
 mod queue;
 
 use std::fmt;
@@ -7,11 +8,14 @@ use std::fmt;
 use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 
+pub use job::JobMetrics;
 pub use queue::QueueMetrics;
 
 /// All counters of the controllers of one process.
 pub struct Metrics {
     registry: Registry,
+    /// What the Job controller counts.
+    pub jobs: JobMetrics,
     /// The queue of Jobs.
     pub job_queue: QueueMetrics,
     /// The queue of pods that are to lose the finalizer of a Job that is gone.
@@ -24,9 +28,10 @@ impl Metrics {
     /// Counters at zero.
     pub fn new() -> Self {
         let mut registry = Registry::default();
+        let jobs = JobMetrics::new(&mut registry);
         let names = ["job", "job_orphan_pod", "ttl_jobs_to_delete"];
         let [job_queue, orphan_queue, ttl_queue] = queue::register(&mut registry, names);
-        Self { registry, job_queue, orphan_queue, ttl_queue }
+        Self { registry, jobs, job_queue, orphan_queue, ttl_queue }
     }
 
     /// Writes everything as Prometheus reads it, without the line that ends it.
@@ -55,16 +60,36 @@ impl fmt::Debug for Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use lockstep_control::plan::job::{Done, Fact, Metric};
+
     use super::*;
 
     #[test]
     fn names_are_those_kubernetes_has() {
         let metrics = Metrics::new();
+        for metric in Metric::ALL {
+            let values = vec![String::new(); metric.labels().len()];
+            metrics.jobs.note(&Fact { metric, values, count: 1 });
+        }
+        let (result, action) = ("success", "tracking");
+        let done = Done { completion_mode: "Indexed", result, action };
+        metrics.jobs.synced(&done, Duration::from_secs(1));
         let mut text = String::new();
         metrics.write(&mut text).unwrap();
-        let names: Vec<&str> =
-            text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         let wanted = [
+            "job_controller_job_sync_duration_seconds histogram",
+            "job_controller_job_syncs counter",
+            "job_controller_jobs_finished counter",
+            "job_controller_job_pods_finished counter",
+            "job_controller_pod_failures_handled_by_failure_policy counter",
+            "job_controller_terminated_pods_tracking_finalizer counter",
+            "job_controller_job_finished_indexes counter",
+            "job_controller_job_pods_creation counter",
+            "job_controller_jobs_by_external_controller counter",
+            "job_controller_stale_sync_skips counter",
+            "ttl_after_finished_controller_job_deletion_duration_seconds histogram",
             "workqueue_depth gauge",
             "workqueue_adds counter",
             "workqueue_queue_duration_seconds histogram",
@@ -74,8 +99,10 @@ mod tests {
             "workqueue_retries counter",
         ];
         for name in wanted {
-            assert!(names.contains(&name), "{name} is not among {names:#?}");
+            assert!(text.contains(&format!("# TYPE {name}\n")), "{name} is not in {text}");
         }
         assert!(text.contains(r#"workqueue_depth{name="job"} 0"#), "{text}");
+        let finished = r#"job_controller_job_finished_indexes_total{status="",backoffLimit=""} 1"#;
+        assert!(text.contains(finished), "{text}");
     }
 }

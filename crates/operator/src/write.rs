@@ -1,20 +1,11 @@
 //! The writes of controllers. Each says which object it means by its uid, so that another one of
 //! the same name is never touched, and changes no field it does not name.
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-
-/// How a write ended.
-#[derive(Debug)]
-pub enum Outcome<T> {
-    /// As wanted; the object as it is now.
-    Done(T),
-    /// There is no such object any more: no longer, or one of another uid.
-    Gone,
-}
 
 /// Creates a pod.
 ///
@@ -25,32 +16,80 @@ pub async fn create_pod(client: &Client, namespace: &str, pod: &Pod) -> kube::Re
     api.create(&PostParams::default(), pod).await
 }
 
-/// Patches a pod of this uid.
+/// Patches a pod; the patch names its uid.
 ///
 /// # Errors
 /// When the server refuses it or does not answer.
 pub async fn patch_pod(
     client: &Client,
-    (namespace, name, uid): (&str, &str, &str),
-    mut patch: Value,
-) -> kube::Result<Outcome<Pod>> {
+    namespace: &str,
+    name: &str,
+    patch: Value,
+) -> kube::Result<Pod> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    patch["metadata"]["uid"] = json!(uid);
-    let patched = api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await;
-    unless_gone(patched)
+    api.patch(name, &PatchParams::default(), &Patch::Strategic(patch)).await
 }
 
-/// Deletes a pod of this uid with the grace it asks for.
+/// Deletes a pod of this uid with the grace it asks for; the pod as it is now, unless it is gone.
 ///
 /// # Errors
 /// When the server refuses it or does not answer.
 pub async fn delete_pod(
     client: &Client,
     (namespace, name, uid): (&str, &str, &str),
-) -> kube::Result<Outcome<Option<Pod>>> {
+) -> kube::Result<Option<Pod>> {
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let params = DeleteParams { preconditions: Some(same(uid)), ..DeleteParams::default() };
-    unless_gone(api.delete(name, &params).await.map(|answer| answer.left()))
+    api.delete(name, &params).await.map(|answer| answer.left())
+}
+
+/// Writes the status of a Job of this uid, if it still has this version. Fields of the status that
+/// nobody here knows stay as they are.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn job_status(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+    version: &str,
+    status: &JobStatus,
+) -> kube::Result<Job> {
+    let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    let patch = json!({
+        "metadata": {"uid": uid, "resourceVersion": version},
+        "status": complete(status),
+    });
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// The fields of a Job's status that we know.
+const STATUS_FIELDS: [&str; 11] = [
+    "active",
+    "completedIndexes",
+    "completionTime",
+    "conditions",
+    "failed",
+    "failedIndexes",
+    "ready",
+    "startTime",
+    "succeeded",
+    "terminating",
+    "uncountedTerminatedPods",
+];
+
+/// Says of every field that is not there that it is not to be there.
+fn complete(mut status: Value) -> Value {
+    for field in STATUS_FIELDS {
+        // To index is to insert.
+        let value = &mut status[field];
+        if field == "uncountedTerminatedPods" && value.is_object() {
+            for list in ["failed", "succeeded"] {
+                let _inserted = &mut value[list];
+            }
+        }
+    }
+    status
 }
 
 /// Deletes a Job of this uid after everything that depends on it.
@@ -60,24 +99,34 @@ pub async fn delete_pod(
 pub async fn delete_job(
     client: &Client,
     (namespace, name, uid): (&str, &str, &str),
-) -> kube::Result<Outcome<()>> {
+) -> kube::Result<()> {
     let api: Api<Job> = Api::namespaced(client.clone(), namespace);
     let params = DeleteParams {
         preconditions: Some(same(uid)),
         propagation_policy: Some(PropagationPolicy::Foreground),
         ..DeleteParams::default()
     };
-    unless_gone(api.delete(name, &params).await.map(drop))
+    api.delete(name, &params).await.map(drop)
 }
 
 fn same(uid: &str) -> Preconditions {
     Preconditions { uid: Some(uid.to_owned()), resource_version: None }
 }
 
-fn unless_gone<T>(outcome: kube::Result<T>) -> kube::Result<Outcome<T>> {
-    match outcome {
-        Ok(object) => Ok(Outcome::Done(object)),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Outcome::Gone),
-        Err(error) => Err(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_status_no_longer_says_is_taken_away() {
+        let status = JobStatus { active: Some(1), ..JobStatus::default() };
+        let patch = complete(serde_json::to_value(status).unwrap());
+        assert_eq!(patch["active"], json!(1));
+        let nulls = STATUS_FIELDS.into_iter().filter(|field| patch[field].is_null());
+        assert_eq!(nulls.count(), STATUS_FIELDS.len() - 1);
+        assert_eq!(patch.as_object().unwrap().len(), STATUS_FIELDS.len());
+        let patch = complete(json!({"uncountedTerminatedPods": {"failed": ["a"]}}));
+        let uncounted = json!({"failed": ["a"], "succeeded": null});
+        assert_eq!(patch["uncountedTerminatedPods"], uncounted);
     }
 }

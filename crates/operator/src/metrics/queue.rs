@@ -38,11 +38,6 @@ impl QueueMetrics {
         self.depth.set(i64::try_from(keys).unwrap_or(i64::MAX));
     }
 
-    /// Notes that a key wants a pass.
-    pub fn added(&self) {
-        self.adds.inc();
-    }
-
     /// Notes that a key has to be tried again.
     pub fn retried(&self) {
         self.retries.inc();
@@ -51,6 +46,7 @@ impl QueueMetrics {
     /// Notes that a pass begins after a key waited so long; tell its end with
     /// [`QueueMetrics::finished`].
     pub fn started(&self, waited_seconds: f64) -> u64 {
+        self.adds.inc();
         self.waited.observe(waited_seconds);
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = running.next;

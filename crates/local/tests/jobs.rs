@@ -1,0 +1,8 @@
+//! Jobs through the API: the controller over an embedded cluster, with pods whose phases the test
+//! sets, with nodes that only pretend, and with real processes.
+
+#[cfg(test)]
+mod jobs {
+    mod nodes;
+    mod support;
+}

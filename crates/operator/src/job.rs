@@ -1,0 +1,276 @@
+//! The Job controller: hears of Jobs and pods, asks the driver of `lockstep-control` what to do,
+//! and has it done. All that is decided is decided there.
+//!
+//! One task holds the driver. Passes run beside it, each in a task of its own; what became of their
+//! steps comes back as messages, in the same row as what the watches tell, so that the driver knows
+//! of its own writes before it plans again.
+
+mod carry_out;
+mod ttl;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::Client;
+use lockstep_control::plan::job::{Event, Jobs, Key, Options, PodRef, Refusal};
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+use tracing::{debug, warn};
+
+use crate::config::FeatureGates;
+use crate::metrics::Metrics;
+use crate::observe::{Change, Feed, Inbox, ObjectKey, Teller};
+use crate::recorder::{Note, Recorder, reference};
+
+use carry_out::{Answer, Pass};
+
+/// How many pods may lose their finalizer at the same time because their Job is gone.
+const ORPHANS_MAX: usize = 32;
+
+/// How the Job controller works.
+#[derive(Clone, Debug)]
+pub struct JobOptions {
+    /// What may be set about Jobs.
+    pub jobs: Options,
+    /// How many passes may run at the same time.
+    pub passes_max: usize,
+    /// How many requests of one pass may be on their way at the same time.
+    pub requests_max: usize,
+    /// A pass that has taken this long begins no more requests; the rest is for the next one.
+    pub pass_time_max: Duration,
+}
+
+impl Default for JobOptions {
+    fn default() -> Self {
+        Self {
+            jobs: Options::default(),
+            passes_max: 16,
+            requests_max: 64,
+            pass_time_max: Duration::from_secs(8),
+        }
+    }
+}
+
+impl JobOptions {
+    /// The same, with these features.
+    #[must_use]
+    pub fn with_gates(mut self, gates: FeatureGates) -> Self {
+        self.jobs.job_success_policy = gates.job_success_policy;
+        self
+    }
+}
+
+/// What the controller follows.
+#[derive(Clone)]
+pub struct Feeds {
+    /// All Jobs.
+    pub jobs: Feed<Job>,
+    /// All pods.
+    pub pods: Feed<Pod>,
+}
+
+/// Starts the Job controller and the one that deletes finished Jobs after a while.
+pub fn spawn(
+    client: &Client,
+    feeds: &Feeds,
+    metrics: &Arc<Metrics>,
+    options: JobOptions,
+) -> Vec<JoinHandle<()>> {
+    let mut inbox = Inbox::new();
+    inbox.listen(&feeds.jobs, |_| true, Message::Job);
+    inbox.listen(&feeds.pods, |_| true, Message::Pod);
+    let controller = Controller {
+        client: client.clone(),
+        recorder: Recorder::spawn(client.clone(), Event::COMPONENT, ""),
+        metrics: Arc::clone(metrics),
+        jobs: Jobs::new(options.jobs.clone()),
+        teller: inbox.teller(),
+        passes: BTreeMap::new(),
+        tasks: JoinSet::new(),
+        orphans: Arc::new(Semaphore::new(ORPHANS_MAX)),
+        options,
+    };
+    let ttl = ttl::spawn(client.clone(), &feeds.jobs, Arc::clone(metrics));
+    vec![tokio::spawn(controller.run(inbox)), ttl]
+}
+
+enum Message {
+    Job(Change<Job>),
+    Pod(Change<Pod>),
+    Answer(Key, Box<Answer>),
+    Done(Key),
+    Orphan(PodRef, Option<Refusal>),
+}
+
+struct Controller {
+    client: Client,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    options: JobOptions,
+    jobs: Jobs,
+    teller: Teller<Message>,
+    passes: BTreeMap<Key, Running>,
+    /// Passes and clean-ups; they end with the controller.
+    tasks: JoinSet<()>,
+    orphans: Arc<Semaphore>,
+}
+
+/// A pass that is under way.
+struct Running {
+    job: Arc<ObjectReference>,
+    since: Instant,
+    ticket: u64,
+}
+
+impl Controller {
+    async fn run(mut self, mut inbox: Inbox<Message>) {
+        loop {
+            let due = self.jobs.next_due().filter(|_| self.passes.len() < self.options.passes_max);
+            for message in inbox.next(due).await {
+                self.hear(message);
+            }
+            while self.tasks.try_join_next().is_some() {}
+            self.clean_up();
+            self.begin_passes();
+            self.count();
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        let now = Timestamp::now();
+        match message {
+            Message::Job(Change::Put(job)) => self.jobs.job_seen(&job, now),
+            Message::Job(Change::Gone(ObjectKey { namespace, name, uid })) => {
+                self.jobs.job_gone(&Key { namespace, name }, &uid, now);
+            }
+            Message::Job(Change::Synced) => self.jobs.jobs_listed(now),
+            Message::Pod(Change::Put(pod)) => self.jobs.pod_seen(&pod, now),
+            Message::Pod(Change::Gone(ObjectKey { namespace, name, uid })) => {
+                self.jobs.pod_gone(&PodRef { namespace, name, uid }, now);
+            }
+            Message::Pod(Change::Synced) => self.jobs.pods_listed(now),
+            Message::Answer(key, answer) => self.take_in(&key, *answer, now),
+            Message::Done(key) => self.end_pass(&key, now),
+            Message::Orphan(pod, refusal) => {
+                if let Some(refusal) = &refusal {
+                    self.metrics.orphan_queue.retried();
+                    warn!(pod = %pod.name, namespace = %pod.namespace, error = %refusal,
+                        "finalizer of a pod without its Job not removed, trying again");
+                }
+                self.jobs.orphan_done(&pod, refusal.as_ref(), now);
+            }
+        }
+    }
+
+    /// Tells the driver what became of a request, and users what they should know.
+    fn take_in(&mut self, key: &Key, answer: Answer, now: Timestamp) {
+        let jobs = &mut self.jobs;
+        let event = match answer {
+            Answer::StatusWritten(job) => {
+                jobs.status_written(key, &job);
+                None
+            }
+            Answer::Created(pod) => Some(jobs.created(key, &pod)),
+            Answer::NotCreated { wanted, refusal, found } => {
+                debug!(job = %key, pod = %wanted.name, error = %refusal, "pod not created");
+                jobs.create_failed(key, &wanted, &refusal, found.as_ref())
+            }
+            Answer::Patched(pod) => {
+                jobs.patched(key, &pod);
+                None
+            }
+            Answer::NotPatched(pod, refusal) => jobs.patch_failed(key, &pod, &refusal),
+            Answer::Deleted(pod, answer) => Some(jobs.deleted(key, &pod, answer.as_ref())),
+            Answer::NotDeleted(pod, refusal) => jobs.delete_failed(key, &pod, &refusal),
+            Answer::Relisted(uids, pods) => {
+                jobs.relisted(key, &uids, &pods);
+                None
+            }
+            Answer::Failed(refusal) => {
+                debug!(job = %key, error = %refusal, "step failed");
+                jobs.failed(key, &refusal, now);
+                None
+            }
+        };
+        if let (Some(event), Some(running)) = (event, self.passes.get(key)) {
+            self.recorder.record(note(&running.job, event));
+        }
+    }
+
+    /// Starts passes over what is due, as many as may run at the same time.
+    fn begin_passes(&mut self) {
+        while self.passes.len() < self.options.passes_max {
+            let now = Timestamp::now();
+            let due = self.jobs.next_due();
+            let Some((key, plan)) = self.jobs.next(now) else { return };
+            let Some(view) = self.jobs.view(&key) else { continue };
+            let job = Arc::new(reference(view.job()));
+            let waited = due.map_or(0.0, |due| now.duration_since(due).as_secs_f64().max(0.0));
+            let ticket = self.metrics.job_queue.started(waited);
+            let running = Running { job: Arc::clone(&job), since: Instant::now(), ticket };
+            self.passes.insert(key.clone(), running);
+            if let Some(waiting) = &plan.waiting {
+                debug!(job = %key, %waiting, "nothing to do");
+            }
+            if plan.steps.is_empty() {
+                self.end_pass(&key, now);
+                continue;
+            }
+            let pass = Pass {
+                client: self.client.clone(),
+                recorder: self.recorder.clone(),
+                metrics: Arc::clone(&self.metrics),
+                teller: self.teller.clone(),
+                requests_max: self.options.requests_max,
+                until: Instant::now() + self.options.pass_time_max,
+                job,
+                key,
+            };
+            self.tasks.spawn(pass.carry_out(plan.steps));
+        }
+    }
+
+    fn end_pass(&mut self, key: &Key, now: Timestamp) {
+        let done = self.jobs.done(key, now);
+        let Some(running) = self.passes.remove(key) else { return };
+        self.metrics.job_queue.finished(running.ticket);
+        if let Some(done) = done {
+            if done.result == "error" {
+                self.metrics.job_queue.retried();
+            }
+            self.metrics.jobs.synced(&done, running.since.elapsed());
+        }
+    }
+
+    /// Lets pods go whose Jobs are gone.
+    fn clean_up(&mut self) {
+        while let Ok(permit) = Arc::clone(&self.orphans).try_acquire_owned() {
+            let Some(pod) = self.jobs.next_orphan(Timestamp::now()) else { return };
+            let ticket = self.metrics.orphan_queue.started(0.0);
+            let (client, teller) = (self.client.clone(), self.teller.clone());
+            let metrics = Arc::clone(&self.metrics);
+            self.tasks.spawn(async move {
+                let outcome = carry_out::remove_finalizer(&client, &pod).await;
+                drop(permit);
+                metrics.orphan_queue.finished(ticket);
+                teller.tell(Message::Orphan(pod, outcome.err())).await;
+            });
+        }
+    }
+
+    fn count(&mut self) {
+        for fact in self.jobs.take_facts() {
+            self.metrics.jobs.note(&fact);
+        }
+        self.metrics.job_queue.depth(self.jobs.queue_len());
+    }
+}
+
+fn note(job: &ObjectReference, event: Event) -> Note {
+    let Event { is_warning, reason, message } = event;
+    Note { regarding: job.clone(), is_warning, reason, message }
+}

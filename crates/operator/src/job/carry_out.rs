@@ -1,0 +1,300 @@
+//! Carrying out the steps of one pass over a Job.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::StreamExt;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use kube::api::ListParams;
+use kube::{Api, Client};
+use lockstep_control::plan::job::{
+    Key, NewPod, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
+};
+use serde_json::Value;
+
+use super::{Message, note};
+use crate::metrics::Metrics;
+use crate::observe::Teller;
+use crate::recorder::Recorder;
+use crate::write;
+
+/// What became of a request.
+pub(super) enum Answer {
+    StatusWritten(Job),
+    Created(Pod),
+    /// With the pod that has the name already, if that is why.
+    NotCreated {
+        wanted: NewPod,
+        refusal: Refusal,
+        found: Option<Pod>,
+    },
+    Patched(Pod),
+    NotPatched(PodRef, Refusal),
+    Deleted(PodRef, Option<Pod>),
+    NotDeleted(PodRef, Refusal),
+    Relisted(Vec<String>, Vec<Pod>),
+    Failed(Refusal),
+}
+
+impl Answer {
+    /// Whether the pass may go on after this.
+    fn is_fine(&self) -> bool {
+        match self {
+            Self::NotPatched(_, refusal) | Self::NotDeleted(_, refusal) => {
+                refusal.kind == RefusalKind::NotFound
+            }
+            Self::NotCreated { .. } | Self::Failed(_) => false,
+            _ => true,
+        }
+    }
+}
+
+/// Everything a pass needs.
+pub(super) struct Pass {
+    pub(super) client: Client,
+    pub(super) recorder: Recorder,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) teller: Teller<Message>,
+    pub(super) requests_max: usize,
+    /// From then on no request is begun.
+    pub(super) until: Instant,
+    pub(super) job: Arc<ObjectReference>,
+    pub(super) key: Key,
+}
+
+impl Pass {
+    /// Carries out the steps in order, up to the first that fails.
+    pub(super) async fn carry_out(self, steps: Vec<Step>) {
+        for step in steps {
+            if self.is_late() || !self.step(step).await {
+                break;
+            }
+        }
+        self.teller.tell(Message::Done(self.key.clone())).await;
+    }
+
+    fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    async fn tell(&self, answer: Answer) -> bool {
+        let is_fine = answer.is_fine();
+        self.teller.tell(Message::Answer(self.key.clone(), Box::new(answer))).await;
+        is_fine
+    }
+
+    /// Carries out a step; false ends the pass.
+    async fn step(&self, step: Step) -> bool {
+        let client = &self.client;
+        match step {
+            Step::WriteStatus(write) => self.write_status(&write).await,
+            Step::Adopt { job_uid, pods } => self.adopt(&job_uid, pods).await,
+            Step::Release { job_uid, pods } => {
+                self.for_each(pods, |pod| release(client.clone(), pod, job_uid.clone())).await
+            }
+            Step::Relist { selector, uids } => self.relist(&selector, uids).await,
+            Step::Create(pods) => self.create(pods).await,
+            Step::Delete { pods, strip_finalizer_first: true } => {
+                let stripped = |pod| strip_and_delete(client.clone(), pod);
+                self.for_each(pods, stripped).await
+            }
+            Step::Delete { pods, strip_finalizer_first: false } => {
+                self.for_each(pods, |pod| delete(client.clone(), pod)).await
+            }
+            Step::RemoveFinalizers(pods) => {
+                let removed = |pod: PodRef| {
+                    let patch = patch::remove_finalizer(&pod);
+                    patched(client.clone(), pod, patch)
+                };
+                self.for_each(pods, removed).await
+            }
+            Step::Emit(event) => {
+                self.recorder.record(note(&self.job, event));
+                true
+            }
+            Step::Note(fact) => {
+                self.metrics.jobs.note(&fact);
+                true
+            }
+        }
+    }
+
+    async fn write_status(&self, write: &StatusWrite) -> bool {
+        let Key { namespace, name } = &self.key;
+        let written = write::job_status(
+            &self.client,
+            (namespace, name, &write.uid),
+            &write.resource_version,
+            &write.status,
+        );
+        self.tell(match written.await {
+            Ok(job) => Answer::StatusWritten(job),
+            Err(error) => Answer::Failed(refusal(&error)),
+        })
+        .await
+    }
+
+    async fn adopt(&self, job_uid: &str, pods: Vec<PodRef>) -> bool {
+        let Key { namespace, name } = &self.key;
+        let api: Api<Job> = Api::namespaced(self.client.clone(), namespace);
+        let why_not = match api.get(name).await {
+            Err(error) => Some(refusal(&error)),
+            Ok(job) if job.metadata.uid.as_deref() != Some(job_uid) => {
+                let uid = job.metadata.uid.unwrap_or_default();
+                let message = format!(
+                    "original Job {namespace}/{name} is gone: got uid {uid}, wanted {job_uid}"
+                );
+                Some(Refusal { kind: RefusalKind::Conflict, message })
+            }
+            Ok(Job { metadata, .. }) => metadata.deletion_timestamp.map(|at| {
+                let message = format!("{namespace}/{name} has just been deleted at {}", at.0);
+                Refusal { kind: RefusalKind::Conflict, message }
+            }),
+        };
+        if let Some(why_not) = why_not {
+            return self.tell(Answer::Failed(why_not)).await;
+        }
+        let adopted = |pod: PodRef| {
+            let patch = patch::adopt(&pod, name, job_uid);
+            patched(self.client.clone(), pod, patch)
+        };
+        self.for_each(pods, adopted).await
+    }
+
+    async fn relist(&self, selector: &str, uids: Vec<String>) -> bool {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.key.namespace);
+        let listed = api.list(&ListParams::default().labels(selector)).await;
+        self.tell(match listed {
+            Ok(list) => Answer::Relisted(uids, list.items),
+            Err(error) => Answer::Failed(refusal(&error)),
+        })
+        .await
+    }
+
+    /// Creates pods, few at first and more and more while it works.
+    async fn create(&self, pods: Vec<NewPod>) -> bool {
+        let mut pods: Vec<Option<NewPod>> = pods.into_iter().map(Some).collect();
+        for batch in slow_start(pods.len()) {
+            let batch: Vec<NewPod> = pods[batch].iter_mut().filter_map(Option::take).collect();
+            let created = |pod| create(self.client.clone(), self.key.namespace.clone(), pod);
+            if !self.for_each(batch, created).await || self.is_late() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Makes a request for each of `items`, many at the same time, and tells what became of each.
+    /// One that is refused does not keep the others back.
+    async fn for_each<T, F>(&self, items: Vec<T>, request: impl Fn(T) -> F) -> bool
+    where
+        F: Future<Output = Vec<Answer>> + Send + 'static,
+    {
+        // A task each: what a request costs is not all paid on one core.
+        let requests = futures::stream::iter(items)
+            .take_while(|_| std::future::ready(!self.is_late()))
+            .map(|item| tokio::spawn(request(item)))
+            .buffer_unordered(self.requests_max);
+        let mut requests = std::pin::pin!(requests);
+        let mut is_fine = true;
+        while let Some(answers) = requests.next().await {
+            for answer in answers.into_iter().flatten() {
+                is_fine &= self.tell(answer).await;
+            }
+        }
+        is_fine
+    }
+}
+
+async fn create(client: Client, namespace: String, wanted: NewPod) -> Vec<Answer> {
+    let refused = match write::create_pod(&client, &namespace, &wanted.pod).await {
+        Ok(pod) => return vec![Answer::Created(pod)],
+        Err(error) => refusal(&error),
+    };
+    let mut found = None;
+    if refused.kind == RefusalKind::AlreadyExists {
+        let api: Api<Pod> = Api::namespaced(client, &namespace);
+        found = match api.get_opt(&wanted.name).await {
+            Ok(found) => found,
+            Err(error) => {
+                let refusal = refusal(&error);
+                return vec![Answer::NotCreated { wanted, refusal, found: None }];
+            }
+        };
+    }
+    vec![Answer::NotCreated { wanted, refusal: refused, found }]
+}
+
+async fn strip_and_delete(client: Client, pod: PodRef) -> Vec<Answer> {
+    let patch = patch::remove_finalizer(&pod);
+    match write::patch_pod(&client, &pod.namespace, &pod.name, patch).await {
+        Ok(stripped) => {
+            let mut answers = vec![Answer::Patched(stripped)];
+            answers.extend(delete(client, pod).await);
+            answers
+        }
+        Err(error) => vec![Answer::NotDeleted(pod, refusal(&error))],
+    }
+}
+
+async fn delete(client: Client, pod: PodRef) -> Vec<Answer> {
+    let deleted = write::delete_pod(&client, (&pod.namespace, &pod.name, &pod.uid)).await;
+    vec![match deleted {
+        Ok(answer) => Answer::Deleted(pod, answer),
+        Err(error) => Answer::NotDeleted(pod, refusal(&error)),
+    }]
+}
+
+async fn patched(client: Client, pod: PodRef, patch: Value) -> Vec<Answer> {
+    vec![match write::patch_pod(&client, &pod.namespace, &pod.name, patch).await {
+        Ok(patched) => Answer::Patched(patched),
+        Err(error) => Answer::NotPatched(pod, refusal(&error)),
+    }]
+}
+
+async fn release(client: Client, pod: PodRef, job_uid: String) -> Vec<Answer> {
+    let patch = patch::release(&pod, &job_uid);
+    let mut answers = patched(client, pod, patch).await;
+    // The pod may have let go itself, and then there is nothing the patch could take away.
+    for answer in &mut answers {
+        if let Answer::NotPatched(_, refusal) = answer
+            && refusal.kind == RefusalKind::Other
+            && refusal.message.contains("is invalid")
+        {
+            refusal.kind = RefusalKind::NotFound;
+        }
+    }
+    answers
+}
+
+/// Takes the tracking finalizer off a pod that no Job counts.
+pub(super) async fn remove_finalizer(client: &Client, pod: &PodRef) -> Result<(), Refusal> {
+    let patch = patch::remove_finalizer(pod);
+    match write::patch_pod(client, &pod.namespace, &pod.name, patch).await {
+        Ok(_) => Ok(()),
+        Err(error) => match refusal(&error) {
+            Refusal { kind: RefusalKind::NotFound, .. } => Ok(()),
+            refusal => Err(refusal),
+        },
+    }
+}
+
+/// What kind of no an error is.
+fn refusal(error: &kube::Error) -> Refusal {
+    let kube::Error::Api(status) = error else {
+        return Refusal { kind: RefusalKind::Other, message: error.to_string() };
+    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let kind = match (status.code, status.reason.as_str()) {
+        _ if causes.clone().any(|cause| cause.reason == "NamespaceTerminating") => {
+            RefusalKind::NamespaceTerminating
+        }
+        (404, _) => RefusalKind::NotFound,
+        (_, "AlreadyExists") => RefusalKind::AlreadyExists,
+        (409, _) if status.message.contains("UID in precondition") => RefusalKind::NotFound,
+        (409, _) => RefusalKind::Conflict,
+        _ => RefusalKind::Other,
+    };
+    Refusal { kind, message: status.message.clone() }
+}
