@@ -160,6 +160,11 @@ impl SchemaNode {
         Some(self.at_field(&fields[at]))
     }
 
+    /// The names of a struct's fields, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.node.fields.iter().map(|field| field.name)
+    }
+
     /// An element of a list.
     pub fn items(&self) -> Option<Self> {
         (self.node.shape == Shape::List).then(|| self.at_type(self.node.elem))

@@ -2,14 +2,15 @@
 
 mod merge;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use serde_json::{Map, Value, json};
 
 use crate::{
     args::Connection,
     catalog::{Catalog, Resource, query},
     cluster::{Cluster, Content},
-    exit::{Ending, Exit},
+    exit::{Failures, usage},
+    get,
     manifest::{self, Manifest},
     output,
 };
@@ -37,8 +38,12 @@ pub(crate) struct Options {
     #[arg(short = 'R', long)]
     recursive: bool,
     /// Change nothing; `server` asks the server what it would do
-    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, default_missing_value = "client")]
+    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, require_equals = true,
+          default_missing_value = "client")]
     dry_run: DryRun,
+    /// Print the objects: name, json or yaml
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Shown>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -46,7 +51,7 @@ pub(crate) struct Options {
 /// Whether changes are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DryRun {
-    /// They are
+    /// Changes are made
     #[default]
     None,
     /// Nothing is sent
@@ -56,7 +61,8 @@ pub(crate) enum DryRun {
 }
 
 impl DryRun {
-    fn suffix(self) -> &'static str {
+    /// What is said after what was done.
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::None => "",
             Self::Client => " (dry run)",
@@ -64,8 +70,31 @@ impl DryRun {
         }
     }
 
-    fn parameter(self) -> Option<String> {
+    /// What a request says.
+    pub(crate) fn parameter(self) -> Option<String> {
         (self == Self::Server).then(|| "All".to_owned())
+    }
+}
+
+/// How an object that was written is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Shown {
+    /// Only TYPE/NAME
+    Name,
+    /// The object as JSON
+    Json,
+    /// The object as YAML
+    Yaml,
+}
+
+impl Shown {
+    /// The object as text.
+    pub(crate) fn render(self, resource: &Resource, object: &Value) -> String {
+        match self {
+            Self::Name => get::name_line(resource, object),
+            Self::Json => get::json(object),
+            Self::Yaml => format!("---\n{}", manifest::yaml::render(object)),
+        }
     }
 }
 
@@ -94,76 +123,104 @@ impl Outcome {
 pub(crate) async fn run(options: &Options) -> Result<()> {
     let manifests = manifest::read(&options.filename, options.recursive)?;
     if manifests.is_empty() {
-        bail!("error: no objects passed to apply");
+        return Err(usage("error: no objects passed to apply"));
     }
     let cluster = Cluster::find(&options.connection).await?;
     let catalog = Catalog::read(&cluster).await?;
-    let mut has_failed = false;
+    let mut failures = Failures::default();
     for manifest in &manifests {
         let done = async {
-            let target =
+            let place =
                 Place::of(&cluster, &catalog, manifest, options.connection.namespace.as_deref())?;
-            let outcome = target.apply(&cluster, options.dry_run).await?;
-            let suffix = options.dry_run.suffix();
-            output::line(format!("{} {}{suffix}", target.shown(), outcome.word()))?;
+            let applied = place.apply(&cluster, options.dry_run).await?;
+            match options.output {
+                Some(shown) => output::data(shown.render(place.resource, &applied.object))?,
+                None => {
+                    let (done, suffix) = (applied.outcome.word(), options.dry_run.suffix());
+                    output::line(format!("{} {done}{suffix}", place.shown()))?;
+                }
+            }
             anyhow::Ok(())
         };
         if let Err(error) = done.await {
-            output::note(error.to_string());
-            has_failed = true;
+            failures.note(&error);
         }
     }
-    if has_failed { Err(Ending::silent(Exit::Failed)) } else { Ok(()) }
+    failures.end()
+}
+
+/// What became of one object.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    /// What was done.
+    pub(crate) outcome: Outcome,
+    /// The object as it is now, or as it would be.
+    pub(crate) object: Value,
 }
 
 /// One object of a manifest and where it belongs.
 #[derive(Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Place<'c, 'm> {
     /// Its resource.
-    pub(crate) resource: &'a Resource,
+    pub(crate) resource: &'c Resource,
     /// Its name.
     pub(crate) name: String,
     /// Its namespace; meaningless for cluster-scoped objects.
     pub(crate) namespace: String,
     object: Map<String, Value>,
-    file: &'a str,
+    file: &'m str,
+    line: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'c, 'm> Place<'c, 'm> {
     /// Finds the place of a manifest; `namespace` is the one the user insists on.
     pub(crate) fn of(
         cluster: &Cluster,
-        catalog: &'a Catalog,
-        manifest: &'a Manifest,
+        catalog: &'c Catalog,
+        manifest: &'m Manifest,
         namespace: Option<&str>,
     ) -> Result<Self> {
         let (file, name) = (manifest.file.as_str(), manifest.name());
         let resource =
             catalog.of_kind(manifest.api_version(), manifest.kind()).ok_or_else(|| {
-                anyhow!(
-                    "error: {file}:{}: no matches for kind {:?} in version {:?}",
+                let (kind, version) = (manifest.kind(), manifest.api_version());
+                let hint = catalog.near_kind(version, kind);
+                usage(format!(
+                    "error: {file}:{}: no matches for kind {kind:?} in version {version:?}{hint}",
                     manifest.line("kind"),
-                    manifest.kind(),
-                    manifest.api_version()
-                )
+                ))
             })?;
-        if name.is_empty() {
-            let line = manifest.line("metadata");
-            bail!("error: {file}:{line}: metadata.name is needed to apply (or delete) an object");
-        }
         let mut object = manifest.object.clone();
         let mut place = cluster.namespace.clone();
         if resource.is_namespaced {
             match (manifest.namespace(), namespace) {
-                (own, Some(wanted)) if !own.is_empty() && own != wanted => bail!(
-                    "error: the namespace from the provided object {own:?} does not match the \
-                     namespace {wanted:?}. You must pass '--namespace={own}' to perform this operation."
-                ),
+                (own, Some(wanted)) if !own.is_empty() && own != wanted => {
+                    return Err(usage(format!(
+                        "error: the namespace from the provided object {own:?} does not match the \
+                         namespace {wanted:?}. You must pass '--namespace={own}' to perform this \
+                         operation."
+                    )));
+                }
                 ("", _) => set_namespace(&mut object, &place),
                 (own, _) => own.clone_into(&mut place),
             }
         }
-        Ok(Self { resource, name: name.to_owned(), namespace: place, object, file })
+        let line = manifest.line("metadata");
+        Ok(Self { resource, name: name.to_owned(), namespace: place, object, file, line })
+    }
+
+    /// Refuses an object that cannot be found again, because it has no name.
+    pub(crate) fn must_be_named(&self) -> Result<()> {
+        if !self.name.is_empty() {
+            return Ok(());
+        }
+        let hint = if self.object.get("metadata").is_some_and(|m| m["generateName"].is_string()) {
+            ": a generated name is different each time; use `create` for it"
+        } else {
+            " to find the object by"
+        };
+        let (file, line) = (self.file, self.line);
+        Err(usage(format!("error: {file}:{line}: metadata.name is needed{hint}")))
     }
 
     /// `pod/hello`.
@@ -172,7 +229,8 @@ impl<'a> Place<'a> {
     }
 
     /// Makes the object say what the manifest says.
-    pub(crate) async fn apply(&self, cluster: &Cluster, dry_run: DryRun) -> Result<Outcome> {
+    pub(crate) async fn apply(&self, cluster: &Cluster, dry_run: DryRun) -> Result<Applied> {
+        self.must_be_named()?;
         let doing = format!("error when applying {:?}", self.file);
         let path = self.resource.object(&self.namespace, &self.name);
         let modified = self.annotated();
@@ -181,15 +239,18 @@ impl<'a> Place<'a> {
                 Ok(Value::Object(current)) => current,
                 Ok(_) => bail!("error: {}: the server's answer is no object", self.shown()),
                 Err(refusal) if refusal.is_not_found() => {
-                    return self.create(cluster, modified, dry_run).await;
+                    let object = self.post(cluster, modified, dry_run).await?;
+                    return Ok(Applied { outcome: Outcome::Created, object });
                 }
                 Err(refusal) => return Err(refusal.into_error(Some(&doing))),
             };
-            let Some(patch) = self.patch(&modified, &current) else {
-                return Ok(Outcome::Unchanged);
+            let Some((wanted, patch)) = self.patch(&modified, &current) else {
+                let object = Value::Object(current);
+                return Ok(Applied { outcome: Outcome::Unchanged, object });
             };
             if dry_run == DryRun::Client {
-                return Ok(Outcome::Configured);
+                let object = Value::Object(wanted);
+                return Ok(Applied { outcome: Outcome::Configured, object });
             }
             let target = path.clone() + &write_query(dry_run);
             let patch = Value::Object(patch);
@@ -197,7 +258,7 @@ impl<'a> Place<'a> {
                 .call("PATCH", &target, "application/json", Content::MergePatch(&patch))
                 .await
             {
-                Ok(_) => return Ok(Outcome::Configured),
+                Ok(object) => return Ok(Applied { outcome: Outcome::Configured, object }),
                 Err(refusal) if refusal.code() == 409 => {}
                 Err(refusal) => return Err(refusal.into_error(Some(&doing))),
             }
@@ -205,31 +266,35 @@ impl<'a> Place<'a> {
         bail!("error: {} changes faster than it can be applied; try again", self.shown())
     }
 
-    async fn create(
+    /// Makes the object as the manifest says it, which must not be there yet.
+    pub(crate) async fn create(&self, cluster: &Cluster, dry_run: DryRun) -> Result<Value> {
+        self.post(cluster, self.object.clone(), dry_run).await
+    }
+
+    async fn post(
         &self,
         cluster: &Cluster,
         object: Map<String, Value>,
         dry_run: DryRun,
-    ) -> Result<Outcome> {
+    ) -> Result<Value> {
         if dry_run == DryRun::Client {
-            return Ok(Outcome::Created);
+            return Ok(Value::Object(object));
         }
         let path = self.resource.collection(Some(&self.namespace)) + &write_query(dry_run);
         let doing = format!("error when creating {:?}", self.file);
         let object = Value::Object(object);
-        match cluster.call("POST", &path, "application/json", Content::Json(&object)).await {
-            Ok(_) => Ok(Outcome::Created),
-            Err(refusal) => Err(refusal.into_error(Some(&doing))),
-        }
+        let sent = cluster.call("POST", &path, "application/json", Content::Json(&object)).await;
+        sent.map_err(|refusal| refusal.into_error(Some(&doing)))
     }
 
-    /// The patch that `current` needs, tied to the version it was made for: lists in it are whole,
-    /// so another writer's change in between must not be overwritten.
+    /// What `current` should become, and the patch that makes it so. The patch is tied to the
+    /// version it was made for: lists in it are whole, so another writer's change in between must
+    /// not be overwritten.
     fn patch(
         &self,
         modified: &Map<String, Value>,
         current: &Map<String, Value>,
-    ) -> Option<Map<String, Value>> {
+    ) -> Option<(Map<String, Value>, Map<String, Value>)> {
         let annotations = current.get("metadata").map(|metadata| &metadata["annotations"]);
         let original = annotations
             .and_then(|annotations| annotations[LAST_APPLIED].as_str())
@@ -244,7 +309,7 @@ impl<'a> Place<'a> {
         let version = current.get("metadata").map(|metadata| metadata["resourceVersion"].clone());
         let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
         metadata["resourceVersion"] = version.unwrap_or_default();
-        Some(patch)
+        Some((wanted, patch))
     }
 
     /// The object with itself written down in its annotation.

@@ -1,10 +1,12 @@
 //! What can be typed.
 
-use std::path::PathBuf;
+use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
-use crate::{apply, delete, describe, down, events, get, logs, run, up, validate, version};
+use crate::{
+    apply, create, delete, describe, down, events, get, logs, run, up, validate, version, wait,
+};
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
 #[derive(Debug, Parser)]
@@ -44,8 +46,10 @@ pub(crate) enum Command {
     Down(down::Options),
     /// Create or update what manifests say
     Apply(apply::Options),
+    /// Create what manifests say, and refuse what is there already
+    Create(create::Options),
     /// Show objects
-    Get(get::Options),
+    Get(Box<get::Options>),
     /// Show one object in full, with its events
     Describe(describe::Options),
     /// Print what containers wrote
@@ -54,12 +58,72 @@ pub(crate) enum Command {
     Events(events::Options),
     /// Delete objects
     Delete(delete::Options),
+    /// Wait until objects are as they should be
+    Wait(wait::Options),
     /// Say what the API would say about manifests, without a cluster
     Validate(validate::Options),
     /// Print a completion script for a shell
+    #[command(visible_alias = "completion")]
     Completions(Completions),
     /// Print versions
     Version(version::Options),
+}
+
+/// The words of a command line in the form the parser wants, from the forms people type.
+///
+/// Two habits are common to all programs built like kubectl: a flag may say `=true` or `=false`,
+/// and options about the cluster may stand before the command.
+pub(crate) fn tidy(words: Vec<OsString>) -> Vec<OsString> {
+    let mut words = words.into_iter();
+    let mut tidied: Vec<OsString> = words.by_ref().take(1).collect();
+    let mut words = words.peekable();
+    let mut early: Vec<OsString> = Vec::new();
+    while let Some(word) = words.next_if(is_connection) {
+        let has_value = word.to_string_lossy().contains('=');
+        early.push(word);
+        if !has_value {
+            early.extend(words.next());
+        }
+    }
+    let Some(name) = words.next() else {
+        tidied.extend(early);
+        return tidied;
+    };
+    let switches = switches(&name.to_string_lossy());
+    tidied.push(name);
+    tidied.extend(early);
+    let mut is_plain = false;
+    for word in words {
+        is_plain |= word == "--";
+        match word.to_str().and_then(|word| word.split_once('=')) {
+            Some((flag, "true")) if !is_plain && switches.iter().any(|known| known == flag) => {
+                tidied.push(flag.into());
+            }
+            Some((flag, "false")) if !is_plain && switches.iter().any(|known| known == flag) => {}
+            _ => tidied.push(word),
+        }
+    }
+    tidied
+}
+
+/// Whether a word is an option of [`Connection`].
+fn is_connection(word: &OsString) -> bool {
+    let word = word.to_string_lossy();
+    let name = word.split('=').next().unwrap_or_default();
+    matches!(name, "-n" | "--namespace" | "--kubeconfig" | "--context" | "--data-dir")
+}
+
+/// The flags of a command that take no value, `--watch` and `-w` alike.
+fn switches(command: &str) -> Vec<String> {
+    let cli = Cli::command();
+    let Some(command) = cli.find_subcommand(command) else { return Vec::new() };
+    let flags =
+        command.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+    let names = |flag: &clap::Arg| {
+        let long = flag.get_long().map(|name| format!("--{name}"));
+        long.into_iter().chain(flag.get_short().map(|name| format!("-{name}"))).collect::<Vec<_>>()
+    };
+    flags.flat_map(names).collect()
 }
 
 /// Which cluster, and where in it.
@@ -105,12 +169,32 @@ pub(crate) struct Completions {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn habits_of_kubectl_users_are_understood() {
+        for (typed, want) in [
+            ("get pods", "get pods"),
+            ("-n kube-system get pods", "get -n kube-system pods"),
+            ("--namespace=a --context b get pods", "get --namespace=a --context b pods"),
+            ("get pods --watch=true -A=false", "get pods --watch"),
+            ("logs p --all-containers=true --follow=false", "logs p --all-containers"),
+            ("delete pod p --wait=false", "delete pod p --wait=false"),
+            ("get pods -o=json", "get pods -o=json"),
+            ("run x.yaml -- prog --watch=true", "run x.yaml -- prog --watch=true"),
+            ("--help", "--help"),
+            ("", ""),
+        ] {
+            let line = |text: &str| {
+                let words = text.split(' ').filter(|word| !word.is_empty()).map(OsString::from);
+                std::iter::once(OsString::from("lockstep")).chain(words).collect::<Vec<_>>()
+            };
+            assert_eq!(tidy(line(typed)), line(want), "{typed}");
+        }
     }
 }

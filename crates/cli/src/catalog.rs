@@ -1,8 +1,8 @@
 //! What the server serves, and which of it a word means.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::{cluster::Cluster, refusal::Refusal};
+use crate::{cluster::Cluster, exit::usage, refusal::Refusal, suggest};
 
 /// One resource, at the version the server prefers or at the one asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,11 @@ impl Resource {
     /// The path of one object.
     pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
         format!("{}/{}", self.collection(Some(namespace)), escape(name))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let names = [self.plural.as_str(), self.singular.as_str()];
+        names.into_iter().chain(self.short_names.iter().map(String::as_str))
     }
 
     fn can(&self, verb: &str) -> bool {
@@ -148,7 +153,22 @@ impl Catalog {
         });
         match matching {
             Some(resource) => Ok(resource),
-            None => bail!("error: the server doesn't have a resource type {word:?}"),
+            None => {
+                let known = self.resources.iter().flat_map(Resource::names);
+                let hint = suggest::did_you_mean(name, known);
+                let message = format!("error: the server doesn't have a resource type {word:?}");
+                Err(usage(message + &hint))
+            }
+        }
+    }
+
+    /// What may have been meant by a kind that is not served.
+    pub(crate) fn near_kind(&self, api_version: &str, kind: &str) -> String {
+        match self.resources.iter().find(|resource| resource.kind == kind) {
+            Some(known) if known.api_version() != api_version => {
+                format!("; it is served in {:?}", known.api_version())
+            }
+            _ => suggest::did_you_mean(kind, self.resources.iter().map(|r| r.kind.as_str())),
         }
     }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     args::Connection,
     datadir,
-    exit::{Ending, Exit},
+    exit::{self, Ending, Exit},
     output,
     refusal::Refusal,
 };
@@ -51,10 +51,11 @@ impl Cluster {
     pub(crate) async fn find(connection: &Connection) -> Result<Self> {
         let options =
             KubeConfigOptions { context: connection.context.clone(), ..Default::default() };
-        let kubeconfig = read_kubeconfig(connection)?;
+        let kubeconfig = read_kubeconfig(connection).map_err(|e| exit::or(e, Exit::Usage))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
-            .context("the kubeconfig cannot be used")?;
+            .context("the kubeconfig cannot be used")
+            .map_err(|error| exit::or(error, Exit::Usage))?;
         let server = config.cluster_url.to_string();
         let default_namespace = config.default_namespace.clone();
         let client =
@@ -178,7 +179,7 @@ fn read_kubeconfig(connection: &Connection) -> Result<Kubeconfig> {
                 "there is no cluster in {0}: start one with `lockstep up --data-dir {0}`",
                 folder.display()
             );
-            return Err(Ending::error(Exit::Failed, message));
+            return Err(Ending::error(Exit::Cluster, message));
         }
         return read_file(&path);
     }
@@ -192,7 +193,7 @@ fn read_kubeconfig(connection: &Connection) -> Result<Kubeconfig> {
     match home_kubeconfig() {
         Some(path) if path.exists() => read_file(&path),
         _ => Err(Ending::error(
-            Exit::Failed,
+            Exit::Cluster,
             "no cluster: start one with `lockstep up --detach`, or name one with --kubeconfig or \
              $KUBECONFIG",
         )),

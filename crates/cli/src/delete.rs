@@ -1,15 +1,17 @@
 //! `lockstep delete`.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::{
-    apply::Place,
-    args::{Connection, Selectors},
-    catalog::{Catalog, Resource, query},
+    apply::DryRun,
+    args::Connection,
+    catalog::{Catalog, query},
+    chosen::{Choice, Chosen},
     cluster::{Cluster, Content},
-    exit::{Ending, Exit},
-    manifest, output, targets,
+    exit::{Failures, usage},
+    output,
+    refusal::Refusal,
     waiting::{self, Deadline},
 };
 
@@ -21,31 +23,24 @@ Examples:
   lockstep delete -f pod.yaml             what a manifest names
   lockstep delete pods -l app=train       all of a label
   lockstep delete pods --all              all of the namespace
+  lockstep delete jobs --all -A --dry-run=client
+                                          what would go, in all namespaces
   lockstep delete pod hello --now         with one second of grace
   lockstep delete pod hello --force --grace-period=0
-                                          at once, without waiting for the process to end")]
+                                          at once, without waiting for the process to end
+  lockstep delete job train --cascade=orphan
+                                          the job, but not its pods")]
 pub(crate) struct Options {
-    /// TYPE NAME..., TYPE/NAME..., or TYPE with --all or -l
-    #[arg(
-        value_name = "TYPE[/NAME]",
-        required_unless_present = "filename",
-        conflicts_with = "filename"
-    )]
-    targets: Vec<String>,
-    /// A file, a folder, or - for standard input, that names what to delete
-    #[arg(short, long = "filename", value_name = "FILE")]
-    filename: Vec<String>,
-    /// Also look into folders inside folders
-    #[arg(short = 'R', long)]
-    recursive: bool,
-    /// All objects of the type in the namespace
-    #[arg(long, conflicts_with = "selector")]
-    all: bool,
     #[command(flatten)]
-    selectors: Selectors,
+    choice: Choice,
     /// What becomes of objects that belong to it
-    #[arg(long, value_enum, default_value = "background", value_name = "HOW")]
+    #[arg(long, value_enum, default_value = "background", value_name = "HOW", num_args = 0..=1,
+          require_equals = true, default_missing_value = "background")]
     cascade: Cascade,
+    /// Change nothing; `server` asks the server what it would do
+    #[arg(long, value_enum, default_value = "none", num_args = 0..=1, require_equals = true,
+          default_missing_value = "client")]
+    dry_run: DryRun,
     /// Seconds to stop in; -1 for what the object says
     #[arg(long, value_name = "SECONDS", default_value_t = -1, allow_negative_numbers = true)]
     grace_period: i64,
@@ -57,7 +52,7 @@ pub(crate) struct Options {
     force: bool,
     /// Wait until the objects are gone
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1,
-          default_missing_value = "true", value_name = "BOOL")]
+          require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     wait: bool,
     /// How long to wait at most: 30s, 5m [default: as long as it takes]
     #[arg(long, value_name = "DURATION", value_parser = crate::logs::duration)]
@@ -75,10 +70,12 @@ pub(crate) struct Options {
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Cascade {
     /// They go afterwards
+    #[value(alias = "true")]
     Background,
     /// They go first
     Foreground,
     /// They stay
+    #[value(alias = "false")]
     Orphan,
 }
 
@@ -92,31 +89,17 @@ impl Cascade {
     }
 }
 
-/// One object to delete.
-struct Doomed<'a> {
-    resource: &'a Resource,
-    namespace: String,
-    name: String,
-}
-
 /// Deletes, says so, and waits until all are gone.
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    if options.grace_period == 0 && !options.force {
-        bail!(
-            "error: --grace-period=0 leaves processes no time to stop: use --now for one second, or \
-             add --force to remove the object at once"
-        );
+    if options.force && options.grace_period > 0 {
+        return Err(usage(
+            "error: --force and a --grace-period greater than 0 cannot be combined: leave out one",
+        ));
     }
     let cluster = Cluster::find(&options.connection).await?;
     let catalog = Catalog::read(&cluster).await?;
-    let manifests = manifest::read(&options.filename, options.recursive)?;
-    let mut doomed = named(&cluster, &catalog, options).await?;
-    for manifest in &manifests {
-        let wanted = options.connection.namespace.as_deref();
-        let place = Place::of(&cluster, &catalog, manifest, wanted)?;
-        let Place { resource, name, namespace, .. } = place;
-        doomed.push(Doomed { resource, namespace, name });
-    }
+    let wanted = options.connection.namespace.as_deref();
+    let doomed = options.choice.resolve(&cluster, &catalog, wanted).await?;
     if doomed.is_empty() {
         output::note("No resources found");
         return Ok(());
@@ -127,39 +110,36 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
              has been terminated. The resource may continue to run on the cluster indefinitely.",
         );
     }
-    let mut going: Vec<(&Doomed<'_>, String)> = Vec::new();
-    let mut has_failed = false;
+    let mut going: Vec<(&Chosen<'_>, String)> = Vec::new();
+    let mut failures = Failures::default();
     for object in &doomed {
-        let path = object.resource.object(&object.namespace, &object.name);
-        match delete(&cluster, &path, options).await {
+        match delete(&cluster, object, options).await {
             Ok(uid) => {
                 output::line(options.said(object))?;
                 going.push((object, uid));
             }
             Err(refusal) if refusal.is_not_found() && options.is_forgiving() => {}
-            Err(refusal) => {
-                output::note(refusal.explain(None));
-                has_failed = true;
-            }
+            Err(refusal) => failures.note(&refusal.into()),
         }
     }
-    if options.wait && !options.force {
-        let deadline = Deadline::after(options.timeout);
+    if options.wait && !options.force && options.dry_run == DryRun::None {
+        // No time at all means all the time in the world, as for kubectl.
+        let deadline = Deadline::after(options.timeout.filter(|&seconds| seconds > 0));
         for (object, uid) in &going {
-            let collection = object.resource.collection(Some(&object.namespace));
+            let collection = object.collection();
             waiting::until_gone(&cluster, &collection, &object.name, uid, deadline).await?;
         }
     }
-    if has_failed { Err(Ending::silent(Exit::Failed)) } else { Ok(()) }
+    failures.end()
 }
 
 impl Options {
     /// Objects chosen by a query may go away by themselves in between.
     fn is_forgiving(&self) -> bool {
-        self.ignore_not_found || self.all || self.selectors.selector.is_some()
+        self.ignore_not_found || self.choice.is_query()
     }
 
-    fn said(&self, object: &Doomed<'_>) -> String {
+    fn said(&self, object: &Chosen<'_>) -> String {
         if self.output.is_some() {
             return format!("{}/{}", object.resource.prefix(), object.name);
         }
@@ -169,18 +149,23 @@ impl Options {
         } else {
             String::new()
         };
-        format!("{} {:?} {how}{place}", object.resource.prefix(), object.name)
+        let suffix = self.dry_run.suffix();
+        format!("{} {:?} {how}{place}{suffix}", object.resource.prefix(), object.name)
     }
 
     fn body(&self) -> Value {
         let mut body = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": self.cascade.policy()});
-        match (self.now, self.grace_period) {
-            (true, _) => body["gracePeriodSeconds"] = 1.into(),
-            (false, seconds) if seconds >= 0 => body["gracePeriodSeconds"] = seconds.into(),
-            (false, _) if self.force => body["gracePeriodSeconds"] = 0.into(),
-            (false, _) => {}
+        let grace = match (self.now, self.grace_period) {
+            (true, _) => Some(1),
+            _ if self.force => Some(0),
+            // Without --force nothing is removed before its processes have ended: kubectl's rule.
+            (false, 0) => Some(1),
+            (false, seconds) => (seconds > 0).then_some(seconds),
+        };
+        if let Some(seconds) = grace {
+            body["gracePeriodSeconds"] = seconds.into();
         }
         body
     }
@@ -188,46 +173,18 @@ impl Options {
 
 async fn delete(
     cluster: &Cluster,
-    path: &str,
+    object: &Chosen<'_>,
     options: &Options,
-) -> Result<String, crate::refusal::Refusal> {
+) -> Result<String, Refusal> {
+    let path = object.path();
+    if options.dry_run == DryRun::Client {
+        cluster.get(&path).await?;
+        return Ok(String::new());
+    }
+    let path = path + &query(&[("dryRun", options.dry_run.parameter())]);
     let body = options.body();
-    let answer = cluster.call("DELETE", path, "application/json", Content::Json(&body)).await?;
+    let answer = cluster.call("DELETE", &path, "application/json", Content::Json(&body)).await?;
     // Kinds that go at once answer with a Status, others with the object.
     let uid = answer["metadata"]["uid"].as_str().or_else(|| answer["details"]["uid"].as_str());
     Ok(uid.unwrap_or_default().to_owned())
-}
-
-async fn named<'a>(
-    cluster: &Cluster,
-    catalog: &'a Catalog,
-    options: &Options,
-) -> Result<Vec<Doomed<'a>>> {
-    let mut doomed = Vec::new();
-    if options.targets.is_empty() {
-        return Ok(doomed);
-    }
-    for target in targets::parse(catalog, &options.targets)? {
-        let resource = target.resource;
-        if let Some(name) = target.name {
-            doomed.push(Doomed { resource, namespace: cluster.namespace.clone(), name });
-            continue;
-        }
-        let by_query =
-            options.selectors.selector.is_some() || options.selectors.field_selector.is_some();
-        if !options.all && !by_query {
-            bail!("error: resource(s) were provided, but no name was specified");
-        }
-        let pairs = [
-            ("labelSelector", options.selectors.selector.clone()),
-            ("fieldSelector", options.selectors.field_selector.clone()),
-        ];
-        let path = resource.collection(Some(&cluster.namespace)) + &query(&pairs);
-        let list = cluster.get(&path).await?;
-        for item in list["items"].as_array().into_iter().flatten() {
-            let name = item["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            doomed.push(Doomed { resource, namespace: cluster.namespace.clone(), name });
-        }
-    }
-    Ok(doomed)
 }

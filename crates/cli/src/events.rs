@@ -1,18 +1,18 @@
 //! `lockstep events`: what happened, oldest first.
 
 use anyhow::Result;
-use futures::{AsyncBufReadExt, TryStreamExt};
 use jiff::Timestamp;
 use lockstep_api::duration::{UNKNOWN, human};
 use serde_json::Value;
 
 use crate::{
     args::Connection,
-    catalog::{Catalog, escape, query},
+    catalog::{Catalog, escape},
     cluster::Cluster,
     output,
     tabs::Columns,
     targets,
+    watching::Watching,
 };
 
 /// Options of `lockstep events`.
@@ -59,7 +59,13 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     } else {
         format!("/api/v1/namespaces/{}/events", escape(&cluster.namespace))
     };
-    let list = cluster.get(&(path.clone() + &query(&[("fieldSelector", fields.clone())]))).await?;
+    let watching = Watching {
+        cluster: &cluster,
+        path,
+        pairs: vec![("fieldSelector", fields)],
+        accept: "application/json",
+    };
+    let list = watching.list().await?;
     let mut screen = Screen { options, columns: Columns::default() };
     let found: Vec<Event> = sorted(&list).into_iter().filter(|e| options.wants(e)).collect();
     if found.is_empty() && !options.watch {
@@ -75,18 +81,18 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     if !options.watch {
         return Ok(());
     }
-    let from = list["metadata"]["resourceVersion"].as_str().map(ToOwned::to_owned);
-    let pairs =
-        [("fieldSelector", fields), ("resourceVersion", from), ("watch", Some("true".to_owned()))];
-    let mut lines = cluster.stream(&(path + &query(&pairs)), "application/json").await?.lines();
-    while let Some(line) = lines.try_next().await? {
-        let change: Value = serde_json::from_str(&line)?;
-        let event = Event::read(&change["object"]);
-        if matches!(change["type"].as_str(), Some("ADDED" | "MODIFIED")) && options.wants(&event) {
-            output::data(screen.render(&[event], false, Timestamp::now()))?;
-        }
-    }
-    Ok(())
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap_or("0").to_owned();
+    let show = |kind: &str, object: &Value| {
+        let mut events = match kind {
+            "LIST" => sorted(object),
+            "ADDED" | "MODIFIED" => vec![Event::read(object)],
+            _ => Vec::new(),
+        };
+        events.retain(|event| options.wants(event));
+        output::data(screen.render(&events, false, Timestamp::now()))?;
+        Ok(())
+    };
+    watching.run(from, show).await
 }
 
 impl Options {

@@ -2,6 +2,10 @@
 
 use std::process::ExitCode;
 
+use anyhow::Result;
+
+use crate::{output, refusal::Refused};
+
 /// Why a command ended. The numbers are documented and never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -14,7 +18,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The time allowed ran out.
     TimedOut = 3,
-    /// The cluster itself failed.
+    /// The cluster itself failed: it did not start, cannot be reached, or stopped in the middle.
     Cluster = 4,
     /// Interrupted from the keyboard or by a signal.
     Interrupted = 130,
@@ -26,7 +30,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that knows how the process must end; anything else ends with [`Exit::Failed`].
+/// An error that knows how the process must end.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Ending {
@@ -48,6 +52,11 @@ impl Ending {
     }
 }
 
+/// An error of whoever typed the command or wrote the manifest.
+pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
+    Ending::error(Exit::Usage, message)
+}
+
 /// `error`, which ends the process with `exit` unless it knows better.
 pub(crate) fn or(error: anyhow::Error, exit: Exit) -> anyhow::Error {
     if error.is::<Ending>() { error } else { Ending::error(exit, format!("{error:#}")) }
@@ -55,5 +64,61 @@ pub(crate) fn or(error: anyhow::Error, exit: Exit) -> anyhow::Error {
 
 /// How a command that failed with `error` ends the process.
 pub(crate) fn of(error: &anyhow::Error) -> Exit {
-    error.downcast_ref::<Ending>().map_or(Exit::Failed, |ending| ending.exit)
+    if let Some(ending) = error.downcast_ref::<Ending>() {
+        return ending.exit;
+    }
+    error.downcast_ref::<Refused>().map_or(Exit::Failed, Refused::exit)
+}
+
+/// The whole chain of an error in one line, unless it is worded for people already.
+pub(crate) fn explain(error: &anyhow::Error) -> String {
+    let chain = format!("{error:#}");
+    let is_worded = ["error: ", "Error from server", "The "].iter().any(|p| chain.starts_with(p));
+    if is_worded || chain.is_empty() { chain } else { format!("error: {chain}") }
+}
+
+/// What failed while the rest went on. The first failure decides how the process ends.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    first: Option<Exit>,
+}
+
+impl Failures {
+    /// Says what failed, and remembers that something did.
+    pub(crate) fn note(&mut self, error: &anyhow::Error) {
+        let message = explain(error);
+        if !message.is_empty() {
+            output::note(message);
+        }
+        self.first.get_or_insert_with(|| of(error));
+    }
+
+    /// Whether nothing failed so far.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The end of a command of which all has been said.
+    pub(crate) fn end(&self) -> Result<()> {
+        self.first.map_or(Ok(()), |exit| Err(Ending::silent(exit)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn the_first_failure_decides_and_context_hides_nothing() {
+        let mut failures = Failures::default();
+        assert!(failures.end().is_ok() && failures.is_empty());
+        let usage = Err::<(), _>(usage("")).context("").expect_err("an error");
+        assert_eq!(of(&usage), Exit::Usage);
+        failures.note(&Ending::silent(Exit::Usage));
+        failures.note(&Ending::silent(Exit::Cluster));
+        assert_eq!(of(&failures.end().expect_err("failed")), Exit::Usage);
+        assert_eq!(of(&anyhow::anyhow!("anything")), Exit::Failed);
+    }
 }

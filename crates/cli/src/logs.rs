@@ -1,6 +1,6 @@
 //! `lockstep logs`: what containers wrote.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::{
     args::Connection,
     catalog::{Catalog, escape, query},
     cluster::Cluster,
-    exit::{Ending, Exit},
+    exit::{Ending, Exit, usage},
     output, targets,
 };
 
@@ -18,19 +18,28 @@ use crate::{
 Examples:
   lockstep logs hello                     everything the pod wrote
   lockstep logs -f hello -c worker        follow one container
+  lockstep logs hello worker              the same container, by place
+  lockstep logs hello --all-containers --prefix
   lockstep logs hello --previous          the run before the last restart
   lockstep logs -l app=train --tail=5     the last lines of every pod with a label
-  lockstep logs job/train                 a pod of a job")]
+  lockstep logs job/train                 a pod of a job
+  lockstep logs job/train --all-pods -f   all pods of a job, as they write")]
 pub(crate) struct Options {
     /// A pod, or TYPE/NAME of something that has pods
     #[arg(value_name = "POD | TYPE/NAME", required_unless_present = "selector")]
     target: Option<String>,
+    /// Which container
+    #[arg(value_name = "CONTAINER", conflicts_with = "container")]
+    container_word: Option<String>,
     /// Which container
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_containers")]
     container: Option<String>,
     /// All containers, init containers too
     #[arg(long)]
     all_containers: bool,
+    /// All pods of TYPE/NAME, each line with its pod and container before it
+    #[arg(long, conflicts_with = "selector")]
+    all_pods: bool,
     /// The pods whose labels match
     #[arg(short = 'l', long, value_name = "QUERY", conflicts_with = "target")]
     selector: Option<String>,
@@ -109,7 +118,8 @@ impl Options {
             ("sinceTime", self.since_time.map(|moment| moment.to_string())),
             ("limitBytes", self.limit_bytes.map(|bytes| bytes.to_string())),
         ]);
-        let prefix = if self.prefix { format!("[pod/{name}/{container}] ") } else { String::new() };
+        let has_prefix = self.prefix || self.all_pods;
+        let prefix = if has_prefix { format!("[pod/{name}/{container}] ") } else { String::new() };
         Source { path: log_path(namespace, name) + &parameters, prefix }
     }
 }
@@ -149,19 +159,21 @@ async fn pods(cluster: &Cluster, options: &Options) -> Result<Vec<Value>> {
     let target = match (&options.selector, &options.target) {
         (Some(selector), _) => return list(cluster, selector).await,
         (None, Some(target)) => target,
-        (None, None) => bail!("error: expected 'logs (POD | TYPE/NAME) [-c CONTAINER]'"),
+        (None, None) => {
+            return Err(usage("error: expected 'logs (POD | TYPE/NAME) [-c CONTAINER]'"));
+        }
     };
     let name = match target.split_once('/') {
         None => target,
         Some(("pod" | "pods" | "po", name)) => name,
-        Some(_) => return owned(cluster, target).await,
+        Some(_) => return owned(cluster, target, options.all_pods).await,
     };
     let path = format!("/api/v1/namespaces/{}/pods/{}", escape(&cluster.namespace), escape(name));
     Ok(vec![cluster.get(&path).await?])
 }
 
-/// A pod of something that selects pods by label: the first in the order of the server.
-async fn owned(cluster: &Cluster, target: &str) -> Result<Vec<Value>> {
+/// The pods of something that selects pods by label, or only the one whose log says most.
+async fn owned(cluster: &Cluster, target: &str, wants_all: bool) -> Result<Vec<Value>> {
     let catalog = Catalog::read(cluster).await?;
     let target = targets::one(&catalog, target)?;
     let name = target.name.clone().unwrap_or_default();
@@ -175,16 +187,38 @@ async fn owned(cluster: &Cluster, target: &str) -> Result<Vec<Value>> {
         .filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}")))
         .collect();
     if pairs.is_empty() {
-        bail!("error: {}/{name} does not say which pods are its own", target.resource.prefix());
+        let message = format!(
+            "error: {}/{name} does not say which pods are its own: name a pod, or use -l",
+            target.resource.prefix()
+        );
+        return Err(Ending::error(Exit::Failed, message));
     }
     let mut pods = list(cluster, &pairs.join(",")).await?;
-    if pods.len() > 1 {
+    pods.sort_by_cached_key(usefulness);
+    if pods.len() > 1 && !wants_all {
         let found = pods.len();
         pods.truncate(1);
         let chosen = pods[0]["metadata"]["name"].as_str().unwrap_or_default();
         output::note(format!("Found {found} pods, using pod/{chosen}"));
     }
     Ok(pods)
+}
+
+/// Pods in the order in which their logs are of interest: those that run, those that are ready,
+/// those that were restarted, the oldest.
+fn usefulness(pod: &Value) -> (u8, bool, i64, String) {
+    let status = &pod["status"];
+    let phase = match status["phase"].as_str() {
+        Some("Pending") | None => 2,
+        Some("Unknown") => 1,
+        Some(_) => 0,
+    };
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_ready = conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True");
+    let containers = status["containerStatuses"].as_array().into_iter().flatten();
+    let restarts: i64 = containers.filter_map(|c| c["restartCount"].as_i64()).sum();
+    let created = pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default().to_owned();
+    (phase, !is_ready, -restarts, created)
 }
 
 async fn list(cluster: &Cluster, selector: &str) -> Result<Vec<Value>> {
@@ -209,7 +243,17 @@ fn containers(pod: &Value, options: &Options) -> Result<Vec<String>> {
         list.filter_map(|c| c["name"].as_str().map(ToOwned::to_owned)).collect()
     };
     let regular = named("containers");
-    if let Some(container) = &options.container {
+    let mut all = regular.clone();
+    all.extend(named("initContainers").into_iter().map(|name| format!("{name} (init)")));
+    if let Some(container) = options.container.as_ref().or(options.container_word.as_ref()) {
+        let is_there = regular.contains(container) || named("initContainers").contains(container);
+        if !is_there {
+            let pod = pod["metadata"]["name"].as_str().unwrap_or_default();
+            return Err(usage(format!(
+                "error: container {container} is not valid for pod {pod} out of: {}",
+                all.join(", ")
+            )));
+        }
         return Ok(vec![container.clone()]);
     }
     if options.all_containers {
@@ -223,9 +267,7 @@ fn containers(pod: &Value, options: &Options) -> Result<Vec<String>> {
         return Ok(vec![default.to_owned()]);
     }
     let first = regular.first().ok_or_else(|| anyhow!("error: the pod has no containers"))?;
-    let mut all = regular.clone();
-    all.extend(named("initContainers").into_iter().map(|name| format!("{name} (init)")));
-    if all.len() > 1 {
+    if all.len() > 1 && !options.all_pods {
         output::note(format!("Defaulted container {first:?} out of: {}", all.join(", ")));
     }
     Ok(vec![first.clone()])

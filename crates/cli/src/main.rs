@@ -3,8 +3,10 @@
 mod apply;
 mod args;
 mod catalog;
+mod chosen;
 mod cluster;
 mod config;
+mod create;
 mod datadir;
 mod delete;
 mod describe;
@@ -14,6 +16,7 @@ mod exit;
 mod get;
 #[cfg(test)]
 mod golden;
+mod jsonpath;
 mod logs;
 mod manifest;
 mod node;
@@ -21,13 +24,16 @@ mod output;
 mod refusal;
 mod run;
 mod signals;
+mod suggest;
 mod table;
 mod tabs;
 mod targets;
 mod up;
 mod validate;
 mod version;
+mod wait;
 mod waiting;
+mod watching;
 
 use std::process::ExitCode;
 
@@ -45,7 +51,7 @@ fn main() -> ExitCode {
     if shim::is_requested() {
         return shim::main();
     }
-    let command = Cli::parse().command;
+    let command = Cli::parse_from(args::tidy(std::env::args_os().collect())).command;
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -55,7 +61,7 @@ fn main() -> ExitCode {
         Ok(exit) => exit.into(),
         Err(error) if output::is_closed_pipe(&error) => Exit::Success.into(),
         Err(error) => {
-            let message = explain(&error);
+            let message = exit::explain(&error);
             if !message.is_empty() {
                 output::note(message);
             }
@@ -70,11 +76,13 @@ async fn dispatch(command: Command) -> Result<Exit> {
         Command::Up(options) => return up::run(&options).await,
         Command::Down(options) => down::run(&options).await?,
         Command::Apply(options) => apply::run(&options).await?,
+        Command::Create(options) => create::run(&options).await?,
         Command::Get(options) => get::run(&options).await?,
         Command::Describe(options) => describe::run(&options).await?,
         Command::Logs(options) => logs::run(&options).await?,
         Command::Events(options) => events::run(&options).await?,
         Command::Delete(options) => delete::run(&options).await?,
+        Command::Wait(options) => wait::run(&options).await?,
         Command::Validate(options) => validate::run(&options)?,
         Command::Version(options) => version::run(&options).await?,
         Command::Completions(options) => {
@@ -84,11 +92,4 @@ async fn dispatch(command: Command) -> Result<Exit> {
         }
     }
     Ok(Exit::Success)
-}
-
-/// The whole chain of an error in one line, unless it is worded for people already.
-fn explain(error: &anyhow::Error) -> String {
-    let chain = format!("{error:#}");
-    let is_worded = ["error: ", "Error from server", "The "].iter().any(|p| chain.starts_with(p));
-    if is_worded || chain.is_empty() { chain } else { format!("error: {chain}") }
 }

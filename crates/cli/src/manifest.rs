@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-use crate::exit::{Ending, Exit};
+use crate::exit::usage;
 
 /// File names taken from a folder, as kubectl takes them.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
@@ -51,7 +51,8 @@ impl Manifest {
 
     /// The line of a field path, or of the nearest node above it that is written out.
     pub(crate) fn line(&self, path: &str) -> u64 {
-        let mut path = match (self.within.as_str(), path) {
+        let path = &plain(path);
+        let mut path = match (self.within.as_str(), path.as_str()) {
             ("", path) => path.to_owned(),
             (within, "") => within.to_owned(),
             (within, path) => format!("{within}.{path}"),
@@ -72,78 +73,157 @@ impl Manifest {
     }
 }
 
-/// Reads every object of every file, folder or `-` (standard input), in order.
-pub(crate) fn read(names: &[String], is_recursive: bool) -> Result<Vec<Manifest>> {
-    let mut manifests = Vec::new();
-    for name in names {
-        if name == "-" {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("cannot read standard input")?;
-            manifests.extend(parse("STDIN", &text)?);
-            continue;
-        }
-        for file in files(Path::new(name), is_recursive)? {
-            let shown = file.display().to_string();
-            let bytes = fs::read(&file).with_context(|| format!("cannot read {shown}"))?;
-            let text = String::from_utf8(bytes)
-                .map_err(|_| Ending::error(Exit::Usage, format!("{shown} is not UTF-8 text")))?;
-            manifests.extend(parse(&shown, &text)?);
+/// A field path with keys of maps written like fields: `data[my.key]` as `data.my.key`.
+fn plain(path: &str) -> String {
+    let Some((before, rest)) = path.split_once('[') else { return path.to_owned() };
+    let Some((inside, after)) = rest.split_once(']') else { return path.to_owned() };
+    let is_index = inside.bytes().all(|byte| byte.is_ascii_digit());
+    let (open, close) = if is_index { ("[", "]") } else { (".", "") };
+    format!("{before}{open}{inside}{close}{}", plain(after))
+}
+
+/// What reading found, in the order of files and lines.
+#[derive(Debug)]
+pub(crate) enum Entry {
+    /// An object.
+    Manifest(Manifest),
+    /// Something that is no object.
+    Fault(Fault),
+}
+
+/// Something that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The file as the user named it, or `STDIN`.
+    pub(crate) file: String,
+    /// Where in it, if it could be read at all.
+    pub(crate) line: Option<u64>,
+    /// What is wrong.
+    pub(crate) what: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.file.as_str(), self.line) {
+            (file, Some(line)) => write!(f, "{file}:{line}: {}", self.what),
+            (_, None) => f.write_str(&self.what),
         }
     }
-    Ok(manifests)
+}
+
+/// Reads every object of every file, folder or `-` (standard input), in order.
+///
+/// # Errors
+/// When something cannot be read; the error tells of everything that cannot.
+pub(crate) fn read(names: &[String], is_recursive: bool) -> Result<Vec<Manifest>> {
+    whole(read_all(names, is_recursive))
+}
+
+/// Reads like [`read`], and goes on after what cannot be read.
+pub(crate) fn read_all(names: &[String], is_recursive: bool) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for name in names {
+        if name == "-" {
+            let mut bytes = Vec::new();
+            let read = std::io::stdin().read_to_end(&mut bytes).map(|_| bytes);
+            entries.extend(parse_bytes("STDIN", read));
+            continue;
+        }
+        match files(Path::new(name), is_recursive) {
+            Ok(files) => {
+                let parsed = files
+                    .iter()
+                    .flat_map(|file| parse_bytes(&file.display().to_string(), fs::read(file)));
+                entries.extend(parsed);
+            }
+            Err(error) => {
+                let what = format!("{error:#}");
+                entries.push(Entry::Fault(Fault { file: name.clone(), line: None, what }));
+            }
+        }
+    }
+    entries
+}
+
+/// The objects, when nothing else was found.
+fn whole(entries: Vec<Entry>) -> Result<Vec<Manifest>> {
+    let mut faults = Vec::new();
+    let mut manifests = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Manifest(manifest) => manifests.push(manifest),
+            Entry::Fault(fault) => faults.push(fault.to_string()),
+        }
+    }
+    if faults.is_empty() { Ok(manifests) } else { Err(usage(faults.join("\n"))) }
+}
+
+fn parse_bytes(file: &str, bytes: std::io::Result<Vec<u8>>) -> Vec<Entry> {
+    let fault = |what| vec![Entry::Fault(Fault { file: file.to_owned(), line: None, what })];
+    match bytes.map(String::from_utf8) {
+        Err(error) => fault(format!("cannot read {file}: {error}")),
+        Ok(Err(_)) => fault(format!("{file} is not UTF-8 text, so it is no manifest")),
+        Ok(Ok(text)) => parse_all(file, &text),
+    }
 }
 
 /// Reads every object of one text; Lists are taken apart.
+#[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
-    let documents = yaml::parse(text).map_err(|error| {
-        let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
-        Ending::error(Exit::Usage, format!("{file}{line}: not valid YAML: {error}"))
-    })?;
-    let mut manifests = Vec::new();
-    for document in documents {
-        let Value::Object(object) = document.value.clone() else {
-            let line = document.lines.get("").copied().unwrap_or(1);
-            let message =
-                format!("{file}:{line}: a manifest is a mapping with apiVersion and kind");
-            return Err(Ending::error(Exit::Usage, message));
-        };
-        let whole = Manifest {
-            object,
-            file: file.to_owned(),
-            document: document.into(),
-            within: String::new(),
-        };
-        expand(whole, &mut manifests)?;
+    whole(parse_all(file, text))
+}
+
+fn parse_all(file: &str, text: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for document in yaml::parse(text) {
+        let fault = |line, what| Fault { file: file.to_owned(), line: Some(line), what };
+        match document {
+            Err(error) => entries.push(Entry::Fault(fault(error.line, error.what))),
+            Ok(document) => match document.value.clone() {
+                Value::Object(object) => {
+                    let (file, document) = (file.to_owned(), document.into());
+                    expand(
+                        Manifest { object, file, document, within: String::new() },
+                        &mut entries,
+                    );
+                }
+                _ => {
+                    let line = document.lines.get("").copied().unwrap_or(1);
+                    let what = "a manifest is a mapping with apiVersion and kind".to_owned();
+                    entries.push(Entry::Fault(fault(line, what)));
+                }
+            },
+        }
     }
-    Ok(manifests)
+    entries
 }
 
 /// Takes a `List` apart; anything else is kept whole.
-fn expand(manifest: Manifest, into: &mut Vec<Manifest>) -> Result<()> {
+fn expand(manifest: Manifest, into: &mut Vec<Entry>) {
     let items = match manifest.object.get("items") {
         Some(Value::Array(items)) if manifest.kind().ends_with("List") => items.clone(),
-        _ => {
-            into.push(manifest);
-            return Ok(());
-        }
+        _ => return into.push(Entry::Manifest(manifest)),
     };
     for (at, item) in items.into_iter().enumerate() {
         let within = format!("items[{at}]");
-        let Value::Object(object) = item else {
-            let line = manifest.line(&within);
-            let message = format!("{}:{line}: {within} is not an object", manifest.file);
-            return Err(Ending::error(Exit::Usage, message));
-        };
-        into.push(Manifest { object, within, ..manifest.clone() });
+        into.push(match item {
+            Value::Object(object) => {
+                Entry::Manifest(Manifest { object, within, ..manifest.clone() })
+            }
+            _ => {
+                let line = Some(manifest.line(&within));
+                let what = format!("{within} is not an object");
+                Entry::Fault(Fault { file: manifest.file.clone(), line, what })
+            }
+        });
     }
-    Ok(())
 }
 
 fn files(path: &Path, is_recursive: bool) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         if !path.exists() {
-            let message = format!("the path {:?} does not exist", path.display().to_string());
-            return Err(Ending::error(Exit::Usage, message));
+            let path = path.display().to_string();
+            return Err(usage(format!("the path {path:?} does not exist")));
         }
         return Ok(vec![path.to_path_buf()]);
     }
@@ -153,8 +233,9 @@ fn files(path: &Path, is_recursive: bool) -> Result<Vec<PathBuf>> {
     for entry in entries {
         let entry = entry?.path();
         if entry.is_dir() {
+            // A folder without manifests matters only where it was named.
             if is_recursive {
-                found.extend(files(&entry, true)?);
+                found.extend(files(&entry, true).unwrap_or_default());
             }
         } else if entry.extension().is_some_and(|e| EXTENSIONS.iter().any(|known| e == *known)) {
             found.push(entry);
@@ -162,8 +243,9 @@ fn files(path: &Path, is_recursive: bool) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     if found.is_empty() {
-        let message = format!("no .yaml, .yml or .json file in {}", path.display());
-        return Err(Ending::error(Exit::Usage, message));
+        let hint = if is_recursive { "" } else { "; -R looks into folders inside it too" };
+        let message = format!("no .yaml, .yml or .json file in {}{hint}", path.display());
+        return Err(usage(message));
     }
     Ok(found)
 }
@@ -191,8 +273,31 @@ mod tests {
         ] {
             let error = parse("f.yaml", text).expect_err(text);
             assert_eq!(error.to_string(), want);
-            assert_eq!(crate::exit::of(&error), Exit::Usage);
+            assert_eq!(crate::exit::of(&error), crate::exit::Exit::Usage);
         }
+    }
+
+    #[test]
+    fn everything_that_cannot_be_read_is_told_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = ["a.yaml", "b.yaml", "c.yaml"].map(|name| {
+            let path = folder.path().join(name);
+            fs::write(&path, if name == "b.yaml" { "kind: B" } else { "a: [\n" }).expect("written");
+            path.display().to_string()
+        });
+        let entries = read_all(&named, false);
+        let kinds = entries.iter().map(|entry| matches!(entry, Entry::Manifest(_)));
+        assert_eq!(kinds.collect::<Vec<_>>(), [false, true, false]);
+        let error = read(&named, false).expect_err("two are broken").to_string();
+        assert_eq!(error.lines().count(), 2, "{error}");
+    }
+
+    #[test]
+    fn keys_of_maps_have_lines_too() {
+        let text = "kind: ConfigMap\ndata:\n  a.b: x\n  c: y\n";
+        let manifests = parse("f.yaml", text).expect("valid");
+        assert_eq!(manifests[0].line("data[a.b]"), 3);
+        assert_eq!(manifests[0].line("data"), 2);
     }
 
     #[test]

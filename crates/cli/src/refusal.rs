@@ -4,6 +4,8 @@ use std::error::Error as _;
 
 use lockstep_api::Status;
 
+use crate::{catalog::Resource, exit::Exit};
+
 /// A request that was refused, or never got there.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -35,6 +37,16 @@ impl Refused {
     pub(crate) fn is_callers_fault(&self) -> bool {
         matches!(self.code, 400..=499) && !matches!(self.code, 401 | 408 | 429)
     }
+
+    /// How the process ends when nobody can do anything about it.
+    pub(crate) fn exit(&self) -> Exit {
+        match self.code {
+            // Malformed, invalid or too large: what was sent is wrong, whoever is asked.
+            400 | 413 | 422 => Exit::Usage,
+            0 | 500.. => Exit::Cluster,
+            _ => Exit::Failed,
+        }
+    }
 }
 
 impl Refusal {
@@ -45,6 +57,19 @@ impl Refusal {
             Self::Http { code, .. } => *code,
             Self::Garbled(_) | Self::Unreachable(_) => 0,
         }
+    }
+
+    /// What a server says of an object that does not exist.
+    pub(crate) fn gone(resource: &Resource, name: &str) -> Self {
+        let plural = match resource.group.as_str() {
+            "" => resource.plural.clone(),
+            group => format!("{}.{group}", resource.plural),
+        };
+        let mut status = Status::default();
+        status.code = 404;
+        "NotFound".clone_into(&mut status.reason);
+        status.message = format!("{plural} {name:?} not found");
+        Self::Status(Box::new(status))
     }
 
     /// Whether the object asked for does not exist.

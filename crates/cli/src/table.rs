@@ -5,12 +5,14 @@ use serde_json::Value;
 use crate::tabs::Columns;
 
 /// What is shown of a Table beside its own columns.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Style {
     /// Columns of lower priority too.
     pub(crate) is_wide: bool,
     /// A first column with the namespace.
     pub(crate) has_namespace: bool,
+    /// Labels with a column of their own.
+    pub(crate) label_columns: Vec<String>,
     /// A last column with all labels.
     pub(crate) has_labels: bool,
     /// No header line.
@@ -30,11 +32,11 @@ pub(crate) struct Printer {
 impl Printer {
     /// A printer with a style.
     pub(crate) fn new(style: Style) -> Self {
-        Self { style, has_printed_header: style.is_headless, ..Self::default() }
+        Self { has_printed_header: style.is_headless, style, ..Self::default() }
     }
 
-    /// The rows of `table` as text; `prefix` is put before names (`pod/`).
-    pub(crate) fn render(&mut self, table: &Value, prefix: &str) -> String {
+    /// Takes the columns of `table` without printing anything.
+    pub(crate) fn learn(&mut self, table: &Value) {
         let definitions = table["columnDefinitions"].as_array();
         if let Some(definitions) = definitions.filter(|found| !found.is_empty()) {
             self.columns = definitions
@@ -46,6 +48,11 @@ impl Printer {
                 .map(|(at, column)| (at, text(&column["name"]).to_uppercase()))
                 .collect();
         }
+    }
+
+    /// The rows of `table` as text; `prefix` is put before names (`pod/`).
+    pub(crate) fn render(&mut self, table: &Value, prefix: &str) -> String {
+        self.learn(table);
         let mut rows = Vec::new();
         if !self.has_printed_header {
             self.has_printed_header = true;
@@ -62,6 +69,8 @@ impl Printer {
             cells.push("NAMESPACE".to_owned());
         }
         cells.extend(self.columns.iter().map(|(_, name)| name.clone()));
+        let label_name = |key: &String| key.rsplit('/').next().unwrap_or_default().to_uppercase();
+        cells.extend(self.style.label_columns.iter().map(label_name));
         if self.style.has_labels {
             cells.push("LABELS".to_owned());
         }
@@ -77,6 +86,9 @@ impl Printer {
         for (nth, (at, _)) in self.columns.iter().enumerate() {
             let cell = text(&row["cells"][*at]);
             cells.push(if nth == 0 { format!("{prefix}{cell}") } else { cell });
+        }
+        for key in &self.style.label_columns {
+            cells.push(metadata["labels"][key].as_str().unwrap_or_default().to_owned());
         }
         if self.style.has_labels {
             cells.push(pairs(&metadata["labels"]));
@@ -134,6 +146,11 @@ mod tests {
             ("plain", Style::default(), ""),
             ("wide", Style { is_wide: true, ..Style::default() }, ""),
             ("labels", Style { has_labels: true, ..Style::default() }, ""),
+            (
+                "label columns",
+                Style { label_columns: vec!["a".into(), "x/c".into()], ..Style::default() },
+                "",
+            ),
             ("all namespaces", Style { has_namespace: true, ..Style::default() }, "pod/"),
             ("no headers", Style { is_headless: true, ..Style::default() }, ""),
         ];

@@ -1,8 +1,11 @@
 //! Which objects the words of a command name.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::catalog::{Catalog, Resource};
+use crate::{
+    catalog::{Catalog, Resource},
+    exit::usage,
+};
 
 /// One object, or all of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +22,7 @@ pub(crate) fn parse<'a>(catalog: &'a Catalog, words: &[String]) -> Result<Vec<Ta
         return words.iter().map(|word| one(catalog, word)).collect();
     }
     let Some((types, names)) = words.split_first() else {
-        bail!("error: you must specify the type of resource");
+        return Err(usage("error: you must specify the type of resource"));
     };
     let resources = catalog.find(types)?;
     if names.is_empty() {
@@ -40,12 +43,13 @@ pub(crate) fn one<'a>(catalog: &'a Catalog, word: &str) -> Result<Target<'a>> {
         Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok(Target { resource: catalog.one(kind)?, name: Some(name.to_owned()) })
         }
-        Some(_) => {
-            bail!("error: arguments in resource/name form must have a single resource and name")
-        }
-        None => bail!(
+        Some(_) => Err(usage(format!(
+            "error: arguments in resource/name form must have a single resource and name: {word:?} \
+             has not; one looks like pod/hello"
+        ))),
+        None => Err(usage(format!(
             "error: there is no need to specify a resource type as a separate argument when \
              passing arguments in resource/name form: {word:?} has no slash"
-        ),
+        ))),
     }
 }

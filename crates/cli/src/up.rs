@@ -18,7 +18,7 @@ use lockstep_local::{
 use crate::{
     config,
     datadir::{self, Running},
-    exit::{Ending, Exit},
+    exit::{self, Ending, Exit, usage},
     node::NodeOptions,
     output,
     signals::Signals,
@@ -83,9 +83,17 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         Some(folder) => std::path::absolute(folder)?,
         None => datadir::default()?,
     };
-    make_private(&folder)?;
+    if !options.listen.is_loopback() && !options.allow_remote {
+        let address = options.listen;
+        return Err(usage(format!(
+            "error: --listen {address} can be reached from other machines, and whoever has the \
+             token can run programs as you: add --allow-remote if that is wanted, or leave out \
+             --listen"
+        )));
+    }
+    make_private(&folder).map_err(cannot_start)?;
     if options.detach && !options.detached {
-        return detach(&folder);
+        return detach(&folder).map_err(cannot_start);
     }
     if options.detached {
         // A session of its own: the terminal's signals are for the terminal's programs. The folder
@@ -94,12 +102,12 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         std::env::set_current_dir("/").context("cannot leave the current folder")?;
     }
     start_logging(&options.log)?;
-    let _running = Running::claim(&folder)
-        .map_err(|error| Ending::error(Exit::Cluster, format!("error: {error:#}")))?;
-    let mut signals = Signals::listen()?;
+    let _running = Running::claim(&folder).map_err(cannot_start)?;
+    let mut signals = Signals::listen().map_err(cannot_start)?;
     let embedded = start(options, &folder).await?;
     if options.in_memory {
-        write_kubeconfig(&folder, embedded.kubeconfig().unwrap_or_default())?;
+        let text = embedded.kubeconfig().unwrap_or_default();
+        write_kubeconfig(&folder, text).map_err(cannot_start)?;
     }
     // A cluster nobody listens to is a cluster all the same.
     let _heard = output::data(banner(&embedded, &folder, options));
@@ -109,6 +117,11 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     signals.or_quickly(embedded.shutdown(), killer).await;
     // Signals are the documented way to stop a cluster, so being stopped is no failure.
     Ok(Exit::Success)
+}
+
+/// A cluster that does not start has failed.
+fn cannot_start(error: anyhow::Error) -> anyhow::Error {
+    exit::or(error, Exit::Cluster)
 }
 
 async fn start(options: &Options, folder: &Path) -> Result<Embedded> {

@@ -1,5 +1,7 @@
 //! `lockstep validate`: what the API would say about manifests, without asking one.
 
+mod shape;
+
 use std::io::ErrorKind;
 
 use anyhow::Result;
@@ -10,24 +12,29 @@ use lockstep_api::{
     field::FieldError,
     meta,
     resource::{Registry, Resource},
+    schema,
     strategy::WriteContext,
 };
+use serde_json::{Value, json};
 
 use crate::{
-    exit::{Ending, Exit},
-    manifest::{self, Manifest},
-    output,
+    exit::{Ending, Exit, usage},
+    get,
+    manifest::{self, Entry, Manifest},
+    output, suggest,
 };
 
 /// Options of `lockstep validate`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nothing is sent anywhere. Problems are printed one per line, as FILE:LINE: FIELD: what is wrong;
-the command then ends with 2.
+Nothing is sent anywhere. All problems of all files are printed, one per line, in the order of files
+and lines, as FILE:LINE: FIELD: what is wrong; the command then ends with 2.
 
 Examples:
   lockstep validate pod.yaml
   lockstep validate manifests/ -R
+  lockstep validate -q *.yaml             only problems
+  lockstep validate pod.yaml -o json      for programs
   generate | lockstep validate -")]
 pub(crate) struct Options {
     /// Files, folders, or - for standard input
@@ -39,31 +46,76 @@ pub(crate) struct Options {
     /// Print problems only
     #[arg(short, long)]
     quiet: bool,
+    /// As a JSON list of problems and warnings: file, line, object, field, severity, message
+    #[arg(short, long, value_parser = ["json"], value_name = "FORMAT")]
+    output: Option<String>,
 }
 
 /// Checks all manifests and prints every problem found.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let manifests = manifest::read(&options.files, options.recursive)?;
+    let entries = manifest::read_all(&options.files, options.recursive);
+    if entries.is_empty() {
+        return Err(usage("error: there is no object in these files"));
+    }
     let registry = builtin::registry();
-    let mut is_valid = true;
-    for manifest in &manifests {
-        let verdict = judge(&registry, manifest);
+    let mut report = Report { options, listed: Vec::new(), is_valid: true };
+    for entry in &entries {
+        match entry {
+            Entry::Manifest(manifest) => report.judged(manifest, &judge(&registry, manifest))?,
+            Entry::Fault(fault) => {
+                let (line, what) = (fault.line.unwrap_or_default(), fault.what.clone());
+                let problem = Problem { line, field: String::new(), what };
+                report.problem(&fault.file, "", &problem, &fault.to_string())?;
+            }
+        }
+    }
+    if options.output.is_some() {
+        tell(get::json(&Value::Array(report.listed)).trim_end().to_owned())?;
+    }
+    if report.is_valid { Ok(()) } else { Err(Ending::silent(Exit::Usage)) }
+}
+
+/// What has been found so far.
+struct Report<'a> {
+    options: &'a Options,
+    listed: Vec<Value>,
+    is_valid: bool,
+}
+
+impl Report<'_> {
+    fn judged(&mut self, manifest: &Manifest, verdict: &Verdict) -> Result<()> {
+        let (file, object) = (&manifest.file, shown(manifest));
         for warning in &verdict.warnings {
-            output::note(format!("{}:{}: Warning: {warning}", manifest.file, manifest.line("")));
+            let line = manifest.line(field_of(warning));
+            if self.options.output.is_some() {
+                self.listed.push(json!({
+                    "file": file, "line": line, "object": object, "field": field_of(warning),
+                    "severity": "warning", "message": warning}));
+            } else {
+                output::note(format!("{file}:{line}: Warning: {warning}"));
+            }
         }
         for problem in &verdict.problems {
-            is_valid = false;
-            tell(format!("{}:{}: {}", manifest.file, problem.line, problem.what))?;
+            let text = format!("{file}:{}: {}", problem.line, problem.what);
+            self.problem(file, &object, problem, &text)?;
         }
-        if verdict.problems.is_empty() && !options.quiet {
-            let (file, line) = (&manifest.file, manifest.line(""));
-            tell(format!("{file}:{line}: {} is valid", shown(manifest)))?;
+        let is_told = !self.options.quiet && self.options.output.is_none();
+        if verdict.problems.is_empty() && is_told {
+            tell(format!("{file}:{}: {object} is valid", manifest.line("")))?;
         }
+        Ok(())
     }
-    if manifests.is_empty() {
-        return Err(Ending::error(Exit::Usage, "error: there is no object in these files"));
+
+    fn problem(&mut self, file: &str, object: &str, problem: &Problem, text: &str) -> Result<()> {
+        self.is_valid = false;
+        if self.options.output.is_none() {
+            return tell(text.to_owned());
+        }
+        self.listed.push(json!({
+            "file": file, "line": problem.line, "object": object, "field": problem.field,
+            "severity": "error", "message": problem.what}));
+        Ok(())
     }
-    if is_valid { Ok(()) } else { Err(Ending::silent(Exit::Usage)) }
 }
 
 /// Prints a line for whoever listens. The exit code is for the others.
@@ -77,63 +129,87 @@ fn tell(line: String) -> Result<()> {
 /// What the API would say about one object.
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
-    /// Why it would be refused.
+    /// Why it would be refused, in the order of lines.
     pub(crate) problems: Vec<Problem>,
     /// What the user would be told beside.
     pub(crate) warnings: Vec<String>,
 }
 
 /// One reason to refuse an object.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     /// Where in the file.
     pub(crate) line: u64,
+    /// Where in the object; empty for the whole of it.
+    pub(crate) field: String,
     /// The field and what is wrong with it.
     pub(crate) what: String,
 }
 
 /// Takes one object the way a create takes, as far as that needs no cluster.
 pub(crate) fn judge(registry: &Registry, manifest: &Manifest) -> Verdict {
+    let mut verdict = find(registry, manifest);
+    verdict.problems.sort_by_key(|problem| problem.line);
+    verdict
+}
+
+fn find(registry: &Registry, manifest: &Manifest) -> Verdict {
     let mut verdict = Verdict::default();
-    let refuse = |verdict: &mut Verdict, path: &str, what: String| {
-        verdict.problems.push(Problem { line: manifest.line(path), what });
+    let problem = |field: &str, what: String| Problem {
+        line: manifest.line(field),
+        field: field.to_owned(),
+        what,
     };
     for field in ["apiVersion", "kind"] {
-        if !manifest.object.get(field).is_some_and(serde_json::Value::is_string) {
-            refuse(
-                &mut verdict,
-                field,
-                format!("{field}: Required value: must name what this object is"),
-            );
+        if !manifest.object.get(field).is_some_and(Value::is_string) {
+            let what = format!("{field}: Required value: must name what this object is");
+            verdict.problems.push(problem(field, what));
         }
     }
     if !verdict.problems.is_empty() {
         return verdict;
     }
-    let (group, version) =
-        manifest.api_version().split_once('/').unwrap_or_else(|| ("", manifest.api_version()));
-    let Some(resource) = registry.by_kind(group, version, manifest.kind()) else {
-        let (kind, served) = (manifest.kind(), manifest.api_version());
-        refuse(&mut verdict, "kind", format!("no matches for kind {kind:?} in version {served:?}"));
+    let (kind, served) = (manifest.kind(), manifest.api_version());
+    let (group, version) = served.split_once('/').unwrap_or(("", served));
+    let Some(resource) = registry.by_kind(group, version, kind) else {
+        let hint = near_kind(registry, served, kind);
+        let what = format!("no matches for kind {kind:?} in version {served:?}{hint}");
+        verdict.problems.push(problem("kind", what));
         return verdict;
     };
-    let body = serde_json::to_vec(&manifest.object).expect("a JSON object can be written");
-    let decoded = match decode::object(resource, &body, FieldValidation::Warn) {
-        Ok(decoded) => decoded,
-        Err(status) => {
-            refuse(&mut verdict, named_field(&status.message), status.message.clone());
-            return verdict;
+    let mut is_mistyped = false;
+    if let Some(node) = schema::of(group, version, kind) {
+        for misfit in shape::check(node, &Value::Object(manifest.object.clone())) {
+            is_mistyped |= misfit.is_mistyped;
+            let what = format!("{}: {}", misfit.path, misfit.what);
+            verdict.problems.push(problem(&misfit.path, what));
         }
-    };
-    for unknown in &decoded.warnings {
-        refuse(&mut verdict, named_field(unknown), unknown.clone());
     }
-    let (errors, warnings) = rules(resource, decoded.object);
-    for error in &errors {
-        refuse(&mut verdict, &error.path.to_string(), error.to_string());
+    if is_mistyped {
+        // What a value means can only be judged when it has the right type.
+        return verdict;
     }
-    verdict.warnings = warnings;
+    let body = serde_json::to_vec(&manifest.object).expect("a JSON object can be written");
+    match decode::object(resource, &body, FieldValidation::Ignore) {
+        Ok(decoded) => {
+            let (errors, warnings) = rules(resource, decoded.object);
+            let found = errors.iter().map(|e| problem(&e.path.to_string(), e.to_string()));
+            verdict.problems.extend(found);
+            verdict.warnings = warnings;
+        }
+        Err(status) => verdict.problems.push(problem("", status.message.clone())),
+    }
     verdict
+}
+
+/// What may have been meant by a kind that is not known.
+fn near_kind(registry: &Registry, api_version: &str, kind: &str) -> String {
+    match registry.iter().find(|resource| resource.kind == kind) {
+        Some(known) if known.api_version() != api_version => {
+            format!("; it is served in {:?}", known.api_version())
+        }
+        _ => suggest::did_you_mean(kind, registry.iter().map(|r| &*r.kind)),
+    }
 }
 
 /// The kind's own rules, in the order the server applies them.
@@ -147,7 +223,7 @@ fn rules(
         uid: "00000000-0000-4000-8000-000000000000".to_owned(),
         user: String::new(),
     };
-    if let Some(serde_json::Value::Object(metadata)) = object.get_mut("metadata") {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
         metadata.insert("uid".to_owned(), context.uid.clone().into());
         // Where it goes is decided later, by the command that creates it.
         if resource.is_namespaced() {
@@ -169,10 +245,10 @@ fn rules(
     (errors, warnings)
 }
 
-/// The field a message names in quotes: `unknown field "spec.foo"`.
-fn named_field(message: &str) -> &str {
-    let named = message.split_once("field \"").and_then(|(_, rest)| rest.split_once('"'));
-    named.map_or("", |(field, _)| field)
+/// The field a warning begins with: `metadata.name: this is used ...`.
+fn field_of(warning: &str) -> &str {
+    let first = warning.split(": ").next().unwrap_or_default();
+    if first.contains(' ') { "" } else { first }
 }
 
 fn shown(manifest: &Manifest) -> String {
@@ -202,17 +278,17 @@ mod tests {
             (
                 "unknown field",
                 format!("{head}  containers:\n  - name: c\n    image: x\n    imagee: y\n"),
-                vec![(9, "unknown field \"spec.containers[0].imagee\"")],
+                vec![(9, "spec.containers[0].imagee: unknown field; did you mean \"image\"?")],
             ),
             (
                 "missing containers",
                 format!("{head}  restartPolicy: Never\n"),
-                vec![(6, "spec.containers: Required value")],
+                vec![(5, "spec.containers: Required value")],
             ),
             (
                 "unknown kind",
                 "apiVersion: v2\nkind: Pod\n".to_owned(),
-                vec![(2, "no matches for kind \"Pod\" in version \"v2\"")],
+                vec![(2, "no matches for kind \"Pod\" in version \"v2\"; it is served in \"v1\"")],
             ),
             (
                 "no kind",
@@ -232,10 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_refused_with_the_servers_words() {
-        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec:\n  containers: 5\n";
+    fn a_wrong_type_has_a_path_and_a_line_and_hides_no_other() {
+        let text = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: 7\nspec:\n  containers: 5\n";
         let found = problems(text);
-        assert_eq!(found.len(), 1);
-        assert!(found[0].1.contains("cannot be handled as a Pod"), "{found:?}");
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [4, 6]);
+        assert!(found[0].1.starts_with("metadata.name: must be a text"), "{found:?}");
+        assert!(found[1].1.starts_with("spec.containers: must be a list"), "{found:?}");
     }
 }

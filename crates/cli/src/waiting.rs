@@ -58,13 +58,7 @@ pub(crate) async fn until_gone(
         object.is_none_or(|object| !uid.is_empty() && object["metadata"]["uid"] != uid)
     };
     let watching = until(cluster, collection, name, is_gone);
-    deadline.limit(&format!("{name:?} to be deleted"), watching).await.map_err(|error| {
-        match crate::exit::of(&error) {
-            // For `delete` running out of time is a failure like any other.
-            Exit::TimedOut => Ending::error(Exit::Failed, error.to_string()),
-            _ => error,
-        }
-    })?;
+    deadline.limit(&format!("{name:?} to be deleted"), watching).await?;
     Ok(())
 }
 

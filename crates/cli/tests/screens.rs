@@ -1,24 +1,13 @@
 //! What people see: every screen, against golden files.
 
+#[path = "common/up.rs"]
+mod common;
 #[path = "../src/golden.rs"]
 mod golden;
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, Command, Output, Stdio},
-};
+use std::process::Output;
 
-fn lockstep() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
-    command
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
-        .env_clear()
-        .env("HOME", "/nonexistent")
-        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .stdin(Stdio::null());
-    command
-}
+use common::{Up, lockstep};
 
 /// One command as a transcript: what was typed, what came out, how it ended.
 fn transcript(words: &str, output: &Output) -> String {
@@ -52,11 +41,13 @@ fn help_teaches() {
         "up --help",
         "down --help",
         "apply --help",
+        "create --help",
         "get --help",
         "describe --help",
         "logs --help",
         "events --help",
         "delete --help",
+        "wait --help",
         "validate --help",
         "completions --help",
         "version --help",
@@ -78,6 +69,17 @@ fn mistakes_are_explained() {
         "logs",
         "logs p --since soon",
         "delete pod p --now --force",
+        "wait pod/p",
+        "wait pod/p --for=Ready",
+        "wait pod/p --for=jsonpath={.a --timeout=soon",
+        "create job j --image=x",
+        "create",
+        "get pods -o go-template={{.x}}",
+        "get pods -o jsn",
+        "get pods --sort-by=[",
+        "up --listen 0.0.0.0",
+        "up --capacity cpu=many",
+        "up --image-command nginx",
         "run missing.yaml",
         "run no-pod.yaml",
         "run a-job.yaml",
@@ -93,7 +95,9 @@ fn validation_names_file_line_and_field() {
     let text = screens(&[
         "validate described-pod.yaml no-pod.yaml",
         "validate invalid.yaml",
-        "validate broken.yaml",
+        "validate broken.yaml no-pod.yaml mistakes.yaml",
+        "validate mistakes.yaml -o json",
+        "validate missing.yaml no-pod.yaml",
         "validate --quiet no-pod.yaml",
     ]);
     golden::check("validate.txt", &text);
@@ -106,51 +110,6 @@ fn versions_and_completions_need_no_cluster() {
     for shell in ["bash", "zsh", "fish"] {
         let output = lockstep().args(["completions", shell]).output().expect("lockstep runs");
         assert!(String::from_utf8_lossy(&output.stdout).contains("lockstep"), "{shell}");
-    }
-}
-
-/// A cluster for one test.
-struct Up {
-    child: Child,
-    folder: tempfile::TempDir,
-}
-
-impl Up {
-    fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut child = lockstep()
-            .args(["up", "--in-memory", "--port", "0", "--log", "warn", "--data-dir"])
-            .arg(folder.path())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("lockstep runs");
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let is_ready = said.any(|line| line.is_ok_and(|line| line.contains("export KUBECONFIG=")));
-        assert!(is_ready, "it ended before it was ready");
-        Self { child, folder }
-    }
-
-    /// Runs a command on this cluster; `stdin` is what it reads.
-    fn run(&self, words: &str, stdin: &str) -> String {
-        let mut child = lockstep()
-            .args(words.split(' '))
-            .arg("--data-dir")
-            .arg(self.folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("lockstep runs");
-        child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("written");
-        transcript(words, &child.wait_with_output().expect("it ends"))
-    }
-}
-
-impl Drop for Up {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
     }
 }
 
@@ -187,6 +146,7 @@ fn objects_come_and_go_in_kubectls_words() {
         ("delete -f -", secret),
         ("delete pod p --grace-period=0", ""),
     ];
-    let text: String = steps.iter().map(|(words, stdin)| up.run(words, stdin)).collect();
+    let run = |(words, stdin): &(&str, &str)| transcript(words, &up.output(words, stdin));
+    let text: String = steps.iter().map(run).collect();
     golden::check("objects.txt", &text);
 }
