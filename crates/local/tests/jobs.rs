@@ -3,6 +3,10 @@
 
 #[cfg(test)]
 mod jobs {
+    mod changes;
+    mod counting;
+    mod ends;
     mod nodes;
+    mod success_policy;
     mod support;
 }

@@ -180,11 +180,7 @@ impl World {
             if Instant::now() > limit {
                 let status = job.and_then(|job| job.status);
                 let shown = serde_json::to_string_pretty(&status).unwrap();
-                let mut pods = String::new();
-                for pod in self.all_pods().await {
-                    pods += &format!("{} {} {:?}\n", pod.name_any(), phase(&pod), pod.metadata);
-                }
-                panic!("{name} is not {what}: {shown}\n{pods}");
+                panic!("{name} is not {what}: {shown}\n{:#?}", self.all_pods().await);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -197,7 +193,7 @@ impl World {
 
     /// Waits until the Job has ended with this condition.
     pub(crate) async fn until_ended(&self, condition: &str) -> Job {
-        let job = self.until("over", |job| is_over(job)).await;
+        let job = self.until("over", is_over).await;
         assert!(condition_of(&job, condition).is_some(), "{:#?}", job.status);
         job
     }
@@ -252,6 +248,52 @@ impl World {
         self.pods().patch_status(&pod.name_any(), &params, &patch).await.unwrap();
     }
 
+    /// Succeeds the active pod of an index of a Job.
+    pub(crate) async fn succeed_of(&self, job: &str, index: i32) {
+        let is_it = |pod: &Pod| {
+            let is_of = pod.owner_references().iter().any(|owner| owner.name == job);
+            is_of && is_active(pod) && index_of(pod) == Some(index)
+        };
+        let what = format!("index {index} of {job} active");
+        let pods = self.until_pods(&what, |pods| pods.iter().any(is_it)).await;
+        self.set_pod_phase(pods.iter().find(|pod| is_it(pod)).unwrap(), "Succeeded").await;
+    }
+
+    /// Takes a finalizer off a pod, if that is still there.
+    pub(crate) async fn let_go(&self, pod: &Pod, finalizer: &str) {
+        let patch = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": [finalizer]}});
+        let (name, params) = (pod.name_any(), PatchParams::default());
+        match self.pods().patch(&name, &params, &Patch::Strategic(patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            outcome => drop(outcome.unwrap()),
+        }
+    }
+
+    pub(crate) async fn create_pod(&self, pod: Value) -> Pod {
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        self.pods().create(&PostParams::default(), &pod).await.unwrap()
+    }
+
+    pub(crate) async fn change_pod(&self, name: &str, patch: Value) {
+        let params = PatchParams::default();
+        self.pods().patch(name, &params, &Patch::Merge(patch)).await.unwrap();
+    }
+
+    pub(crate) async fn until_gone(&self, name: &str) {
+        let limit = Instant::now() + PATIENCE;
+        while let Some(job) = self.jobs().get_opt(name).await.unwrap() {
+            assert!(Instant::now() < limit, "{name} is still there: {job:#?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// What Prometheus would read.
+    pub(crate) fn metrics_text(&self) -> String {
+        let mut text = String::new();
+        self.metrics.write(&mut text).unwrap();
+        text
+    }
+
     /// `type reason message` of all events on a Job, once one of them has this reason.
     pub(crate) async fn events(&self, name: &str, reason: &str) -> Vec<String> {
         let api: Api<Event> = Api::namespaced(self.client.clone(), "default");
@@ -275,6 +317,15 @@ impl World {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
+}
+
+/// Deletes at once.
+pub(crate) fn now() -> DeleteParams {
+    DeleteParams::default().grace_period(0)
+}
+
+pub(crate) fn background() -> DeleteParams {
+    DeleteParams::background()
 }
 
 pub(crate) fn phase(pod: &Pod) -> &str {
