@@ -150,7 +150,7 @@ impl Controller {
             Message::Job(Change::Synced) => self.jobs.jobs_listed(now),
             Message::Pod(Change::Put(pod)) => self.jobs.pod_seen(&pod, now),
             Message::Pod(Change::Gone(ObjectKey { namespace, name, uid })) => {
-                self.jobs.pod_gone(&PodRef { namespace, name, uid }, now);
+                self.jobs.pod_gone(&PodRef::new(&namespace, &name, &uid), now);
             }
             Message::Pod(Change::Synced) => self.jobs.pods_listed(now),
             Message::Answer(key, answer) => self.take_in(&key, *answer, now),

@@ -17,6 +17,8 @@ mod event;
 mod fact;
 mod failure_policy;
 mod finish;
+#[cfg(test)]
+mod histories;
 mod indexes;
 mod jobs;
 mod manage;
@@ -29,8 +31,12 @@ mod seen;
 mod step;
 mod success_policy;
 mod surplus;
+#[cfg(test)]
+mod tests;
 mod view;
 mod waiting;
+#[cfg(test)]
+mod world;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobSpec, JobStatus};

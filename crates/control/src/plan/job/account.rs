@@ -51,12 +51,14 @@ pub(crate) fn account(
     let is_failing = fate.is_some_and(|fate| fate.end == End::Failure);
     let mut indexes_new = 0;
     for (_, name) in pods {
-        let (Some(pod), Some(target)) = (view.pod(name), view.pod_ref(name)) else { continue };
+        let (Some(pod), Some(mut target)) = (view.pod(name), view.pod_ref(name)) else { continue };
         account.visited += 1;
         if pod.phase == Phase::Succeeded && !view.is_uncounted_failure(&pod.uid) {
             indexes_new += usize::from(account.note_success(view, pod));
         } else if view.rules().has_failed(pod) || is_failing {
             account.note_failure(view, pod);
+            // It is in the books, whatever becomes of it.
+            target.version = None;
         } else if fate.is_some() && pod.is_active() {
             // Deleted with its finalizer taken off first: how it ends counts for nothing.
             continue;

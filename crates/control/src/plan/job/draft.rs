@@ -33,7 +33,7 @@ pub(crate) fn draft(
 ) -> Draft {
     let now = conditions::whole_second(now);
     let mut draft = Draft { status: stored.clone(), events: Vec::new(), finished: None };
-    draft.count(view, account);
+    draft.count(view, spec, account);
     if stored.start_time.is_none() && spec.suspend != Some(true) {
         draft.status.start_time = Some(Time(now));
     }
@@ -61,7 +61,7 @@ pub(crate) fn normalize(status: &mut JobStatus) {
 }
 
 impl Draft {
-    fn count(&mut self, view: &View, account: &Account) {
+    fn count(&mut self, view: &View, spec: &JobSpec, account: &Account) {
         let status = &mut self.status;
         status.active = Some(number(view.active()));
         status.ready = Some(number(view.ready()));
@@ -73,7 +73,12 @@ impl Draft {
         status.failed = Some(plus(status.failed, account.failed_settled));
         if view.rules().is_indexed {
             let slots = &view.tally().slots;
-            status.succeeded = Some(clamp(slots.succeeded.count()));
+            let succeeded = clamp(slots.succeeded.count());
+            // The API lets the number shrink only while the Job is as wide as it is long. A Job
+            // that was scaled down and made narrower at once keeps the old number for a while.
+            let may_shrink = spec.completions == spec.parallelism;
+            let least = status.succeeded.filter(|_| !may_shrink).unwrap_or(0);
+            status.succeeded = Some(succeeded.max(least));
             status.completed_indexes = Some(slots.succeeded.to_string());
             let has_limit = view.rules().limit_per_index.is_some();
             status.failed_indexes = has_limit.then(|| slots.failed.to_string());

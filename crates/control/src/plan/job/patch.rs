@@ -8,10 +8,14 @@ use crate::plan::job::PodRef;
 
 /// Takes the tracking finalizer off a pod.
 pub fn remove_finalizer(pod: &PodRef) -> Value {
-    json!({"metadata": {
+    let mut patch = json!({"metadata": {
         "uid": pod.uid,
         "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER],
-    }})
+    }});
+    if let Some(version) = &pod.version {
+        patch["metadata"]["resourceVersion"] = json!(version);
+    }
+    patch
 }
 
 /// Makes a pod one of the Job of this name and uid, and tracks it.

@@ -101,7 +101,8 @@ impl Seen {
         i64::from(self.failures_counted) + i64::from(self.failures_ignored)
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether the pod has ended, well or not.
+    pub(crate) fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 }

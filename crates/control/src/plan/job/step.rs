@@ -147,6 +147,17 @@ pub struct PodRef {
     pub name: String,
     /// Its uid.
     pub uid: String,
+    /// The version it must still have when its finalizer is removed, if it had not ended when that
+    /// was decided: its end would be counted for nothing otherwise.
+    pub version: Option<String>,
+}
+
+impl PodRef {
+    /// A pod, whatever its version.
+    pub fn new(namespace: &str, name: &str, uid: &str) -> Self {
+        let (namespace, name, uid) = (namespace.to_owned(), name.to_owned(), uid.to_owned());
+        Self { namespace, name, uid, version: None }
+    }
 }
 
 /// A pod to create.

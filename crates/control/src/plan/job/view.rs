@@ -134,8 +134,8 @@ impl View {
                 self.insert(name, seen);
             }
             None if is_selected && pod.metadata.deletion_timestamp.is_none() => {
-                let namespace = pod.metadata.namespace.clone().unwrap_or_default();
-                let pod = PodRef { namespace, name: name.to_string(), uid };
+                let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                let pod = PodRef::new(namespace, &name, &uid);
                 self.orphans.insert(name, pod);
             }
             _ => {}
@@ -296,9 +296,10 @@ impl View {
     }
 
     pub(crate) fn pod_ref(&self, name: &str) -> Option<PodRef> {
-        let uid = self.pods.get(name)?.uid.clone();
-        let namespace = self.job.metadata.namespace.clone().unwrap_or_default();
-        Some(PodRef { namespace, name: name.to_owned(), uid })
+        let pod = self.pods.get(name)?;
+        let namespace = self.job.metadata.namespace.as_deref().unwrap_or_default();
+        let version = (!pod.has_ended()).then(|| pod.version.to_string());
+        Some(PodRef { version, ..PodRef::new(namespace, name, &pod.uid) })
     }
 
     fn known_version(&self, name: &str) -> Option<u64> {

@@ -103,7 +103,13 @@ impl Jobs {
             self.forget(key, pod);
             return None;
         }
-        self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Finalizers));
+        let entry = self.entries.get_mut(key)?;
+        if refusal.kind == RefusalKind::Conflict {
+            // It has changed under our hands: what it is now will be seen, and decided on.
+            entry.fail(Failure::Silent, Some(Stage::Finalizers));
+            return None;
+        }
+        entry.fail(Failure::Error, Some(Stage::Finalizers));
         Some(Event::pod_not_patched(&pod.name, refusal))
     }
 

@@ -300,5 +300,5 @@ pub(super) fn pod_key(pod: &Pod) -> PodKey {
 }
 
 fn reference(key: &PodKey, uid: &str) -> PodRef {
-    PodRef { namespace: key.0.clone(), name: key.1.clone(), uid: uid.to_owned() }
+    PodRef::new(&key.0, &key.1, uid)
 }
