@@ -56,3 +56,7 @@ pub const TAINT_MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
 pub const TAINT_DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
 /// Taint of a node that runs out of process ids.
 pub const TAINT_PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
+
+/// Where pods reach the API server, as `host:port`, on the service `kubernetes` when nothing
+/// listens on the address of the service itself; empty when they cannot reach it at all.
+pub const API_ADDRESS: &str = "lockstep.dev/api-address";

@@ -1,10 +1,12 @@
-//! The OpenAPI v3 documents: one per group and version, and the index that names them.
+//! The OpenAPI documents: in version 3 one per group and version and the index that names them, in
+//! version 2 one for all.
 //!
 //! `kubectl explain`, server-side validation and dry-run depend on them. Schemas are the published
 //! ones, copied as text; paths are made from the [`Registry`], so that they say what is really
 //! served.
 
 mod paths;
+pub mod v2;
 
 use std::{collections::BTreeMap, fmt::Write, sync::LazyLock};
 

@@ -107,6 +107,12 @@ pub trait Strategy: Send + Sync {
     /// `generateName`.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String>;
 
+    /// Whether finalizers must be the system's own or qualified by a domain, as all built-in kinds
+    /// demand. Custom kinds never did.
+    fn needs_qualified_finalizers(&self) -> bool {
+        true
+    }
+
     /// Whether `status` is written through its own subresource.
     fn has_status(&self) -> bool {
         false

@@ -13,7 +13,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lockstep_api::builtin;
+use lockstep_api::{Gates, builtin};
 use lockstep_operator::{
     job::{self, JobOptions},
     metrics::Metrics,
@@ -22,7 +22,7 @@ use tokio::{
     net::TcpListener,
     task::{JoinHandle, JoinSet},
 };
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{
     Configuration,
@@ -43,6 +43,7 @@ use crate::{
 
 pub use node::{Killer, NodeOptions};
 
+use bootstrap::Announced;
 use node::Node;
 use scratch::Scratch;
 
@@ -157,7 +158,8 @@ impl Embedded {
             Some(address) => Some(bind(address, options.allows_remote).await?),
             None => None,
         };
-        let mut registry = builtin::registry();
+        let job_success_policy = options.configuration.feature_gates.job_success_policy;
+        let mut registry = builtin::registry_with(Gates { job_success_policy });
         register_reviews(&mut registry);
         let cluster = Cluster::open(cluster::Options {
             registry,
@@ -178,12 +180,17 @@ impl Embedded {
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
             controllers: Arc::clone(&metrics),
         });
-        bootstrap::run(&cluster).await?;
+        let port = listener.as_ref().map(|(_, bound)| bound.port());
+        bootstrap::run(&cluster, port).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
+        let for_pods =
+            listen_for_pods(&cluster, listener.as_ref().map(|(_, bound)| *bound)).await?;
         if let Some((listener, bound)) = listener {
             let hosts = std::slice::from_ref(&options.node_name);
-            let tls = authority.server_config(hosts, &reachable(bound.ip()), now)?;
+            let mut addresses = reachable(bound.ip());
+            addresses.extend(bootstrap::service_address(&cluster));
+            let tls = authority.server_config(hosts, &addresses, now)?;
             let config = Kubeconfig {
                 name: &options.name,
                 address: bound,
@@ -194,8 +201,10 @@ impl Embedded {
                 config.write(&folder.join("kubeconfig"))?;
             }
             (address, kubeconfig) = (Some(bound), Some(config.to_yaml()));
-            let server = server.clone();
-            tasks.spawn(async move { server.listen(listener, tls).await });
+            for listener in for_pods.into_iter().chain([listener]) {
+                let (server, tls) = (server.clone(), Arc::clone(&tls));
+                tasks.spawn(async move { server.listen(listener, tls).await });
+            }
         }
         let (node, agents) = start_agents(options, folders, &server, &metrics).await?;
         let ready_after = started.elapsed();
@@ -340,6 +349,36 @@ async fn bind(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
     Ok((listener, bound))
+}
+
+/// Listens on the address of the service `kubernetes` too, which pods are told, and says there when
+/// that cannot be. All of 127.0.0.0/8 is free to be listened on with Linux.
+async fn listen_for_pods(
+    cluster: &Cluster,
+    bound: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, StartError> {
+    let Some(bound) = bound else {
+        bootstrap::announce(cluster, Announced::Nowhere).await?;
+        return Ok(None);
+    };
+    if bound.ip().is_unspecified() {
+        // Whoever listens everywhere listens there.
+        bootstrap::announce(cluster, Announced::AtService).await?;
+        return Ok(None);
+    }
+    let listened = match bootstrap::service_address(cluster) {
+        Some(address) => TcpListener::bind((address, bound.port())).await,
+        None => Err(std::io::ErrorKind::AddrNotAvailable.into()),
+    };
+    let announced = match &listened {
+        Ok(_) => Announced::AtService,
+        Err(error) => {
+            warn!(%error, "cannot listen on the address of the service kubernetes");
+            Announced::At(bound)
+        }
+    };
+    bootstrap::announce(cluster, announced).await?;
+    Ok(listened.ok())
 }
 
 fn credentials(data_dir: Option<&Path>, now: Timestamp) -> Result<(Authority, Token), StartError> {

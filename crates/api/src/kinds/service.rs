@@ -1,6 +1,7 @@
 //! Service: a name and an address for a set of pods.
 
 mod cluster_ip;
+mod node_port;
 mod prepare;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ pub use cluster_ip::{
     ClusterIp, SERVICE_RANGE, already_allocated, cluster_ip_wanted, service_addresses,
     set_cluster_ip,
 };
+pub use node_port::{NODE_PORTS, NodePortError, allocate_node_ports, node_ports};
 
 use std::collections::BTreeSet;
 

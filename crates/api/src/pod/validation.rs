@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     field::{ErrorList, FieldError, Path},
     json,
-    meta::{validate_annotations, validate_labels, validate_qualified_finalizers},
+    meta::{validate_annotations, validate_labels},
     strategy::Json,
 };
 
@@ -101,9 +101,8 @@ pub fn validate_pod_spec(spec: &PodSpec, path: &Path, kind: PodKind) -> ErrorLis
 /// What is checked alike when a Pod is made and when it is changed.
 fn metadata_and_spec(pod: &Json, spec: &PodSpec) -> ErrorList {
     let (meta_path, path) = (Path::new("metadata"), Path::new("spec"));
-    let mut errors = validate_qualified_finalizers(pod);
     let given = annotations::of(pod);
-    errors.extend(annotations::validate(&given, spec, &meta_path.child("annotations")));
+    let mut errors = annotations::validate(&given, spec, &meta_path.child("annotations"));
     let named = spec::Named {
         name: json::text(pod, &["metadata", "name"]),
         is_mirror: given.contains_key(annotations::MIRROR),

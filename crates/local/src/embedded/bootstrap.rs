@@ -1,7 +1,9 @@
 //! The objects every cluster has from its first moment.
 
+use std::net::{IpAddr, SocketAddr};
+
 use futures::future;
-use lockstep_api::{Resource, strategy::Json};
+use lockstep_api::{Resource, json::object_mut, labels::API_ADDRESS, strategy::Json};
 use serde_json::{Value, json};
 
 use super::StartError;
@@ -9,8 +11,13 @@ use crate::cluster::{Cluster, WriteOptions};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// Makes the objects that are not there yet.
-pub(super) async fn run(cluster: &Cluster) -> Result<(), StartError> {
+/// The port of the service `kubernetes` when the server does not listen.
+const PORT: u16 = 443;
+
+/// Makes the objects that are not there yet, and lets the service `kubernetes` have the port the
+/// server listens on.
+pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), StartError> {
+    let port = port.unwrap_or(PORT);
     // Namespaces first; within a stage the writes share a commit.
     let namespaces = NAMESPACES.map(|name| {
         let object = json!({ "metadata": { "name": name } });
@@ -23,10 +30,74 @@ pub(super) async fn run(cluster: &Cluster) -> Result<(), StartError> {
     });
     let classes = priority_classes()
         .map(|object| ensure(cluster, ("scheduling.k8s.io", "v1", "priorityclasses"), "", object));
-    let service = ensure(cluster, ("", "v1", "services"), "default", kubernetes_service());
+    let service = ensure(cluster, ("", "v1", "services"), "default", kubernetes_service(port));
     future::try_join3(future::try_join_all(accounts), future::try_join_all(classes), service)
         .await?;
+    amend(cluster, |service| {
+        let spec = object_mut(service, "spec");
+        spec.insert("ports".to_owned(), ports(port));
+    })
+    .await
+}
+
+/// The address of the service `kubernetes`.
+pub(super) fn service_address(cluster: &Cluster) -> Option<IpAddr> {
+    let services = services(cluster);
+    let service = cluster.get(services, "default", "kubernetes").ok()?;
+    service.field(services, "spec.clusterIP")?.parse().ok()
+}
+
+/// Says at the service `kubernetes` where pods reach the server: at the service's own address, or
+/// elsewhere, or nowhere.
+pub(super) async fn announce(cluster: &Cluster, at: Announced) -> Result<(), StartError> {
+    amend(cluster, |service| {
+        let meta = object_mut(service, "metadata");
+        let address = match at {
+            Announced::AtService => {
+                if let Some(given) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+                    given.remove(API_ADDRESS);
+                }
+                return;
+            }
+            Announced::At(address) => address.to_string(),
+            Announced::Nowhere => String::new(),
+        };
+        object_mut(meta, "annotations").insert(API_ADDRESS.to_owned(), address.into());
+    })
+    .await
+}
+
+/// Where pods reach the server.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Announced {
+    /// At the address of the service.
+    AtService,
+    /// There.
+    At(SocketAddr),
+    /// It does not listen.
+    Nowhere,
+}
+
+fn services(cluster: &Cluster) -> &Resource {
+    cluster.registry().get("", "v1", "services").expect("services are built in")
+}
+
+/// Changes the service `kubernetes`. Nothing is written when nothing changes.
+async fn amend(cluster: &Cluster, change: impl FnOnce(&mut Json)) -> Result<(), StartError> {
+    let services = services(cluster);
+    let failed = |source| {
+        let what = format!("{} \"kubernetes\"", services.group_resource());
+        StartError::Bootstrap { what, source }
+    };
+    let mut service = cluster.get(services, "default", "kubernetes").map_err(failed)?.json();
+    change(&mut service);
+    let key = ("default", "kubernetes");
+    cluster.update(services, None, key, service, &options()).await.map_err(failed)?;
     Ok(())
+}
+
+fn options() -> WriteOptions {
+    WriteOptions { user: "system:apiserver".to_owned(), ..WriteOptions::default() }
 }
 
 fn priority_classes() -> [Value; 2] {
@@ -53,13 +124,17 @@ fn priority_classes() -> [Value; 2] {
     ]
 }
 
-fn kubernetes_service() -> Value {
+fn ports(port: u16) -> Value {
+    json!([{ "name": "https", "protocol": "TCP", "port": port, "targetPort": port }])
+}
+
+fn kubernetes_service(port: u16) -> Value {
     let labels = json!({ "component": "apiserver", "provider": "kubernetes" });
     json!({
         "metadata": { "name": "kubernetes", "labels": labels },
         "spec": {
             "type": "ClusterIP",
-            "ports": [{ "name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443 }],
+            "ports": ports(port),
         },
     })
 }
@@ -82,8 +157,7 @@ async fn ensure(
     if cluster.get(resource, namespace, &name).is_ok() {
         return Ok(());
     }
-    let options = WriteOptions { user: "system:apiserver".to_owned(), ..WriteOptions::default() };
-    match cluster.create(resource, namespace, object, &options).await {
+    match cluster.create(resource, namespace, object, &options()).await {
         Ok(_) => Ok(()),
         Err(status) if status.reason == "AlreadyExists" => Ok(()),
         Err(source) => {

@@ -37,6 +37,7 @@ pub(crate) fn answer(
             Bytes::from(app.metrics.text()),
         )),
         ["api" | "apis", ..] => discovery::answer(app, request.headers(), &segments, output),
+        ["openapi", "v2"] => Some(app.documents.swagger(app.cluster.registry(), request.headers())),
         ["openapi", "v3", path @ ..] => {
             let registry = app.cluster.registry();
             app.documents.answer(registry, request.headers(), query, path, output)
@@ -54,8 +55,17 @@ pub(crate) fn answer(
 }
 
 fn index(output: Output) -> Response {
-    let paths =
-        ["/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v3", "/readyz", "/version"];
+    let paths = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ];
     respond::value(StatusCode::OK, &json!({ "paths": paths }), output)
 }
 

@@ -16,6 +16,12 @@ use super::{
     respond::{self, typed},
 };
 
+const JSON: &str = "application/json";
+/// How the protobuf form of the version 2 document is called, and how clients ask for it: the name
+/// once had a character that media types may not have.
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
 /// The documents, made when somebody first asks for them.
 #[derive(Default)]
 pub(crate) struct Documents(OnceLock<Made>);
@@ -23,13 +29,22 @@ pub(crate) struct Documents(OnceLock<Made>);
 struct Made {
     index: Value,
     documents: Vec<Document>,
+    swagger: Document,
+    swagger_protobuf: Document,
 }
 
 struct Document {
     path: String,
     hash: String,
+    kind: &'static str,
     body: Bytes,
     compressed: OnceLock<Bytes>,
+}
+
+impl Document {
+    fn new(path: String, hash: String, kind: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { path, hash, kind, body: body.into(), compressed: OnceLock::new() }
+    }
 }
 
 impl Documents {
@@ -54,6 +69,17 @@ impl Documents {
             given => found(document, headers, given.is_some()),
         })
     }
+
+    /// Answers `/openapi/v2`.
+    pub(crate) fn swagger(&self, registry: &Registry, headers: &HeaderMap) -> Response {
+        let made = self.0.get_or_init(|| make(registry));
+        let wants_protobuf = headers
+            .get_all(header::ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .any(|value| value.contains(PROTOBUF) || value.contains(PROTOBUF_OLD));
+        found(if wants_protobuf { &made.swagger_protobuf } else { &made.swagger }, headers, false)
+    }
 }
 
 fn make(registry: &Registry) -> Made {
@@ -61,14 +87,13 @@ fn make(registry: &Registry) -> Made {
     let index = openapi::index(&documents);
     let documents = documents
         .into_iter()
-        .map(|openapi::Document { path, hash, body }| Document {
-            path,
-            hash,
-            body: body.into(),
-            compressed: OnceLock::new(),
-        })
+        .map(|openapi::Document { path, hash, body }| Document::new(path, hash, JSON, body))
         .collect();
-    Made { index, documents }
+    let openapi::v2::Swagger { hash, json, protobuf } = openapi::v2::document(registry);
+    let swagger = Document::new(String::new(), hash.clone(), JSON, json);
+    let swagger_protobuf =
+        Document::new(String::new(), format!("{hash}-protobuf"), PROTOBUF, protobuf);
+    Made { index, documents, swagger, swagger_protobuf }
 }
 
 fn moved(document: &Document) -> Response {
@@ -100,12 +125,12 @@ fn found(document: &Document, headers: &HeaderMap, is_pinned: bool) -> Response 
         }
         (false, true) => {
             let body = document.compressed.get_or_init(|| gzip(&document.body)).clone();
-            let mut response = typed(StatusCode::OK, "application/json", body);
+            let mut response = typed(StatusCode::OK, document.kind, body);
             let gzip = HeaderValue::from_static("gzip");
             response.headers_mut().insert(header::CONTENT_ENCODING, gzip);
             response
         }
-        (false, false) => typed(StatusCode::OK, "application/json", document.body.clone()),
+        (false, false) => typed(StatusCode::OK, document.kind, document.body.clone()),
     };
     let to = response.headers_mut();
     to.insert(header::VARY, HeaderValue::from_static("Accept-Encoding, Accept"));

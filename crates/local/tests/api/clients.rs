@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::{
     Api as Kube, Client, Config, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -30,6 +30,40 @@ async fn both_ways() -> (Embedded, [Client; 2]) {
     let over_tls = Client::try_from(config).unwrap();
     let clients = [embedded.client(), over_tls];
     (embedded, clients)
+}
+
+/// Pods are told the address of the service `kubernetes`: the server is there.
+#[tokio::test]
+async fn the_api_is_reached_at_the_address_of_its_service() {
+    let folder = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let options = Options {
+            listen: Some("127.0.0.1:0".parse().unwrap()),
+            data_dir: Some(folder.path().to_owned()),
+            ..Options::default()
+        };
+        let embedded = Embedded::start(options).await.unwrap();
+        let services: Kube<Service> = Kube::default_namespaced(embedded.client());
+        let service = services.get("kubernetes").await.unwrap();
+        let spec = service.spec.unwrap();
+        let port = spec.ports.unwrap()[0].port;
+        assert_eq!(port, i32::from(embedded.address().unwrap().port()));
+        assert_eq!(service.metadata.annotations, None);
+        let address = spec.cluster_ip.unwrap();
+        let mut kubeconfig = Kubeconfig::from_yaml(embedded.kubeconfig().unwrap()).unwrap();
+        let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
+        cluster.server = Some(format!("https://{address}:{port}"));
+        let config =
+            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        let client = Client::try_from(config.unwrap()).unwrap();
+        assert_eq!(client.apiserver_version().await.unwrap().minor, "36");
+        embedded.shutdown().await;
+    }
+    // Without a socket there is nothing to be told.
+    let embedded = Embedded::start(Options::default()).await.unwrap();
+    let services: Kube<Service> = Kube::default_namespaced(embedded.client());
+    let service = services.get("kubernetes").await.unwrap();
+    assert_eq!(service.annotations()["lockstep.dev/api-address"], "");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Jobs as clients write and read them. Each is managed by somebody else, so that no controller of
 //! ours answers.
 
+use lockstep_local::embedded::Options;
 use serde_json::{Value, json};
 
 use super::support::{Api, PODS, pod};
@@ -197,6 +198,17 @@ async fn a_bad_success_policy_is_refused_with_path_and_words() {
              {\"Rules\":[{\"SucceededIndexes\":null,\"SucceededCount\":2}]}: field is immutable"
         )
     );
+}
+
+// rule: job 1.2.1
+#[tokio::test]
+async fn without_the_feature_new_jobs_have_no_success_policy() {
+    let mut options = Options::default();
+    options.configuration.feature_gates.job_success_policy = false;
+    let api = Api::with_options(options).await;
+    let policy = json!({"rules": [{"succeededCount": 1}]});
+    let created = api.post(JOBS, &job("j", &indexed(&policy))).await;
+    assert_eq!((created.code, created.json()["spec"].get("successPolicy")), (201, None));
 }
 
 // rule: job 1.2.1, job 4.3

@@ -164,6 +164,24 @@ async fn openapi_documents_can_be_kept_for_a_year() {
 }
 
 #[tokio::test]
+async fn the_older_openapi_document_comes_in_both_forms() {
+    let api = Api::start().await;
+    let json = api.get("/openapi/v2").await;
+    assert_eq!((json.code, json.header("content-type")), (200, "application/json"));
+    assert_eq!(json.json()["swagger"], "2.0");
+    let pod = &json.json()["definitions"]["io.k8s.api.core.v1.Pod"];
+    assert_eq!(pod["properties"]["spec"]["$ref"], "#/definitions/io.k8s.api.core.v1.PodSpec");
+    let asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+    let protobuf = api.with("GET", "/openapi/v2", &[("accept", asked)], "").await;
+    assert_eq!(
+        (protobuf.code, protobuf.header("content-type")),
+        (200, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
+    );
+    assert_ne!(protobuf.header("etag"), json.header("etag"));
+    assert!(protobuf.text.contains("#/definitions/io.k8s.api.core.v1.PodSpec"));
+}
+
+#[tokio::test]
 async fn health_version_and_metrics_answer() {
     let api = Api::start().await;
     for path in ["/healthz", "/livez", "/readyz", "/readyz/ping", "/healthz/"] {

@@ -118,3 +118,26 @@ async fn reviews_are_answered_and_not_stored() {
     assert_eq!(api.get(&format!("{base}/selfsubjectaccessreviews")).await.code, 405);
     assert_eq!(api.post(&format!("{base}/subjectaccessreviews"), &json!([])).await.code, 400);
 }
+
+#[tokio::test]
+async fn what_comes_later_is_said_to() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await;
+    for (sub, instead) in [
+        ("exec", "run the command on this machine, where the pod's processes are"),
+        ("attach", "follow the container's output with `kubectl logs -f`"),
+        ("portforward", "connect to the pod's own address, status.podIP, from this machine"),
+    ] {
+        for method in ["GET", "POST"] {
+            let answer = api.with(method, &format!("{PODS}/p/{sub}?command=date"), &[], "").await;
+            assert_eq!((answer.code, &answer.json()["reason"]), (501, &json!("NotImplemented")));
+            let want = format!(
+                "{sub} is not served in this version of Lockstep, it comes with a later one; until \
+                 then {instead}"
+            );
+            assert_eq!(answer.message(), want);
+        }
+        assert_eq!(api.get(&format!("{PODS}/none/{sub}")).await.code, 404);
+    }
+    assert_eq!(api.get(&format!("{PODS}/p/other")).await.code, 404);
+}

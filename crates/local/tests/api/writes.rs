@@ -188,3 +188,51 @@ async fn collections_are_deleted_by_selector() {
     let everywhere = api.delete("/api/v1/configmaps", "").await;
     assert_eq!(everywhere.code, 405);
 }
+
+#[tokio::test]
+async fn finalizers_of_built_in_kinds_are_qualified() {
+    let api = Api::start().await;
+    let mut body = config_map("a");
+    body["metadata"]["finalizers"] = json!(["example.com/x", "hold"]);
+    let refused = api.post(CONFIG_MAPS, &body).await;
+    let fault = "metadata.finalizers[1]: Invalid value: \"hold\": name is neither a standard \
+                 finalizer name nor is it fully qualified";
+    assert_eq!(
+        (refused.code, refused.message()),
+        (422, format!("ConfigMap \"a\" is invalid: {fault}"))
+    );
+    api.config_maps(&["a"]).await;
+    let patch = r#"{"metadata":{"finalizers":["example.com/x","hold"]}}"#;
+    let refused = api.patch(&format!("{CONFIG_MAPS}/a"), "merge", patch).await;
+    assert_eq!(refused.message(), format!("ConfigMap \"a\" is invalid: {fault}"));
+}
+
+#[tokio::test]
+async fn no_two_services_have_a_port_of_the_nodes() {
+    let api = Api::start().await;
+    let path = "/api/v1/namespaces/default/services";
+    let service = |name: &str, port: &serde_json::Value| {
+        let metadata = json!({"name": name});
+        json!({"metadata": metadata, "spec": {"type": "NodePort", "ports": [port]}})
+    };
+    let first = api.post(path, &service("a", &json!({"port": 80}))).await.json();
+    let given = first["spec"]["ports"][0]["nodePort"].as_i64().unwrap();
+    assert!((30_086..=32_767).contains(&given), "{given}");
+    let same = json!({"port": 80, "nodePort": given});
+    let refused = api.post(path, &service("b", &same)).await;
+    assert_eq!(
+        (refused.code, refused.message()),
+        (
+            422,
+            format!(
+                "Service \"b\" is invalid: spec.ports[0].nodePort: Invalid value: {given}: \
+                 provided port is already allocated"
+            )
+        )
+    );
+    // A service that is written again keeps its own.
+    let again = api.put(&format!("{path}/a"), &service("a", &json!({"port": 81}))).await.json();
+    assert_eq!(again["spec"]["ports"][0]["nodePort"], given);
+    assert_eq!(api.delete(&format!("{path}/a"), "").await.code, 200);
+    assert_eq!(api.post(path, &service("b", &same)).await.code, 201);
+}

@@ -1,11 +1,11 @@
-//! What a new version needs to know of other objects: the priority of a pod's class, an address no
-//! other service has.
+//! What a new version needs to know of other objects: the priority of a pod's class, addresses and
+//! ports no other service has.
 
 use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc};
 
 use lockstep_api::{
     Status, json,
-    kinds::service::{self, ClusterIp},
+    kinds::service::{self, ClusterIp, NodePortError},
     pod,
     strategy::Json,
 };
@@ -53,8 +53,9 @@ pub(super) fn set_priority(scene: &Scene<'_>, object: &mut Json, name: &str) -> 
         .map_err(|why| Status::forbidden(scene.resource, name, &why))
 }
 
-/// Gives a service an address, if it wants one. Nothing may happen to other services meanwhile.
-pub(super) fn allocate_address(
+/// Gives a service the address and the ports of nodes it wants. Nothing may happen to other
+/// services meanwhile.
+pub(super) fn allocate(
     scene: &Scene<'_>,
     object: &mut Json,
     old: Option<&Json>,
@@ -63,10 +64,24 @@ pub(super) fn allocate_address(
     if !(scene.resource.group.is_empty() && scene.resource.plural == "services") {
         return Ok(None);
     }
+    let has_address = allocate_address(scene, object, old, name)?;
+    let has_ports = allocate_ports(scene, object, old, name)?;
+    Ok((has_address || has_ports).then(|| Check::Table {
+        table: Arc::clone(&scene.resource.table),
+        revision: scene.view.table_revision(&scene.resource.table),
+    }))
+}
+
+fn allocate_address(
+    scene: &Scene<'_>,
+    object: &mut Json,
+    old: Option<&Json>,
+    name: &str,
+) -> Result<bool, Status> {
     let invalid = |errors| Status::invalid(scene.resource, name, &errors);
     let wanted = service::cluster_ip_wanted(object, old).map_err(invalid)?;
     if wanted == ClusterIp::Unneeded {
-        return Ok(None);
+        return Ok(false);
     }
     let taken = taken(scene);
     let address = match wanted {
@@ -78,10 +93,34 @@ pub(super) fn allocate_address(
             .ok_or_else(|| Status::internal("failed to allocate a serviceIP: range is full"))?,
     };
     service::set_cluster_ip(object, address);
-    Ok(Some(Check::Table {
-        table: Arc::clone(&scene.resource.table),
-        revision: scene.view.table_revision(&scene.resource.table),
-    }))
+    Ok(true)
+}
+
+fn allocate_ports(
+    scene: &Scene<'_>,
+    object: &mut Json,
+    old: Option<&Json>,
+    name: &str,
+) -> Result<bool, Status> {
+    let has_ports = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    if !has_ports(json::text(object, &["spec", "type"])) {
+        return Ok(false);
+    }
+    let own = scene.key(name);
+    let taken = scene
+        .view
+        .range(&scene.resource.table, None, None)
+        .filter(|(key, other)| {
+            ***key != *own && other.field(scene.resource, "spec.type").is_some_and(has_ports)
+        })
+        .flat_map(|(_, other)| service::node_ports(&other.json()).collect::<Vec<_>>())
+        .collect();
+    service::allocate_node_ports(object, old, taken, hash(&scene.context.uid)).map_err(|error| {
+        match error {
+            NodePortError::Refused(error) => Status::invalid(scene.resource, name, &vec![error]),
+            NodePortError::Failed(why) => Status::internal(why),
+        }
+    })
 }
 
 fn taken(scene: &Scene<'_>) -> BTreeSet<Ipv4Addr> {

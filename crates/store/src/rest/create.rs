@@ -45,7 +45,7 @@ fn accept(
     admission::set_priority(scene, object, name)?;
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);
-    checks.extend(admission::allocate_address(scene, object, None, name)?);
+    checks.extend(admission::allocate(scene, object, None, name)?);
     if strategy.has_generation() {
         metadata::metadata(object).insert("generation".to_owned(), 1.into());
     }
@@ -54,6 +54,7 @@ fn accept(
         meta::validate_create(object, scene.resource.is_namespaced(), |name, prefix| {
             strategy.validate_name(name, prefix)
         });
+    errors.extend(metadata::finalizer_faults(scene, object));
     errors.extend(strategy.validate_create(object));
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));

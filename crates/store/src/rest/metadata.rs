@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp, Unit};
 use lockstep_api::{
-    Status, json,
+    ErrorList, Status, json, meta,
     strategy::{Json, WriteContext},
 };
 use serde_json::Value;
@@ -52,6 +52,15 @@ pub(super) fn settle_namespace(object: &mut Json, scene: &Scene<'_>) -> Result<(
         meta.insert("namespace".to_owned(), wanted.into());
     }
     Ok(())
+}
+
+/// What is wrong with finalizers, for kinds that are strict about them.
+pub(super) fn finalizer_faults(scene: &Scene<'_>, object: &Json) -> ErrorList {
+    if scene.strategy().needs_qualified_finalizers() {
+        meta::validate_qualified_finalizers(object)
+    } else {
+        ErrorList::new()
+    }
 }
 
 /// Clears what only the server may set, and sets it.

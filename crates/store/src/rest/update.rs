@@ -51,7 +51,7 @@ pub(super) fn replace(
     let check = match sub {
         None => {
             prepare(scene, &mut object, &old_json);
-            admission::allocate_address(scene, &mut object, Some(&old_json), name)?
+            admission::allocate(scene, &mut object, Some(&old_json), name)?
         }
         Some(_) => {
             scene.strategy().fill_defaults(&mut object);
@@ -114,6 +114,7 @@ fn accept(
     }
     metadata::normalize(object);
     let mut errors = meta::validate_update(object, old);
+    errors.extend(metadata::finalizer_faults(scene, object));
     errors.extend(match sub {
         None => strategy.validate_update(object, old),
         Some(part) => strategy.validate_part_update(part, object, old),

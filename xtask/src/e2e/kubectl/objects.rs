@@ -35,6 +35,7 @@ spec:
 pub(super) fn checks(suite: &mut Suite) {
     creating(suite);
     applying(suite);
+    lists(suite);
     patching(suite);
     selecting(suite);
     printing(suite);
@@ -128,6 +129,31 @@ fn applying(suite: &mut Suite) {
         "32 the edit is there",
         Check::new("get job j -o jsonpath={.spec.parallelism}").out_is("5"),
     );
+}
+
+/// kubectl checks what is in a list itself, by the OpenAPI document of version 2.
+fn lists(suite: &mut Suite) {
+    let list = |port: &str| {
+        format!(
+            "apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: ConfigMap, metadata: {{name: listed}}, data: {{a: b}}}}
+- apiVersion: v1
+  kind: Service
+  metadata: {{name: listed}}
+  spec: {{ports: [{port}]}}
+"
+        )
+    };
+    let whole = list("{port: 80, targetPort: http}");
+    let created = Check::new("apply -f -").stdin(&whole);
+    suite.check("a list", created.out("configmap/listed created").out("service/listed created"));
+    let strict = Check::new("apply --validate=strict -f -").stdin(&whole);
+    suite.check("a list, strictly", strict.out("service/listed unchanged"));
+    let typo = Check::new("apply --validate=strict -f -").stdin(&list("{port: 80, prot: 1}"));
+    suite.check("a mistake in a list", typo.code(1).err("unknown field \"prot\""));
+    suite.check("a list goes", Check::new("delete -f -").stdin(&whole).out("listed"));
 }
 
 fn patching(suite: &mut Suite) {

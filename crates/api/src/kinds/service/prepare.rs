@@ -86,7 +86,7 @@ fn default_text(object: &mut Json, key: &str, value: &str) {
     }
 }
 
-fn ports_mut(spec: &mut Json) -> impl Iterator<Item = &mut Map<String, Value>> {
+pub(super) fn ports_mut(spec: &mut Json) -> impl Iterator<Item = &mut Map<String, Value>> {
     let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
     ports.into_iter().flatten().filter_map(Value::as_object_mut)
 }
@@ -146,11 +146,11 @@ fn needs_ip(spec: &Json) -> bool {
     text(spec, &["type"]) != "ExternalName"
 }
 
-fn needs_node_port(spec: &Json) -> bool {
+pub(super) fn needs_node_port(spec: &Json) -> bool {
     matches!(text(spec, &["type"]), "NodePort" | "LoadBalancer")
 }
 
-fn needs_health_port(spec: &Json) -> bool {
+pub(super) fn needs_health_port(spec: &Json) -> bool {
     text(spec, &["type"]) == "LoadBalancer" && text(spec, &["externalTrafficPolicy"]) == "Local"
 }
 

@@ -1,8 +1,9 @@
 //! Where services are found, as variables.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use k8s_openapi::api::core::v1::{Pod, Service};
+use lockstep_api::labels::API_ADDRESS;
 
 /// The variables for the services `pod` sees: those of its namespace unless it switched that off,
 /// and always the API server's.
@@ -15,10 +16,24 @@ pub(super) fn variables(pod: &Pod, services: &[Service]) -> BTreeMap<String, Str
         let of = service.metadata.namespace.as_deref();
         let is_api_server = of == Some("default") && name == "kubernetes";
         if is_api_server || (links && of == namespace) {
-            add(&mut variables, name, service);
+            match service.metadata.annotations.as_ref().and_then(|given| given.get(API_ADDRESS)) {
+                Some(address) if is_api_server => add_api(&mut variables, service, address),
+                _ => add(&mut variables, name, service),
+            }
         }
     }
     variables
+}
+
+/// The variables of the API server where it is reached at another address than the service's.
+fn add_api(variables: &mut BTreeMap<String, String>, service: &Service, address: &str) {
+    let Ok(address) = address.parse::<SocketAddr>() else { return };
+    let mut there = service.clone();
+    if let Some(spec) = &mut there.spec {
+        spec.cluster_ip = Some(address.ip().to_string());
+        spec.ports.iter_mut().flatten().for_each(|port| port.port = address.port().into());
+    }
+    add(variables, "kubernetes", &there);
 }
 
 fn add(variables: &mut BTreeMap<String, String>, name: &str, service: &Service) {

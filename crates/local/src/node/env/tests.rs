@@ -177,3 +177,24 @@ fn commands_expand_and_must_be_there() {
     let error = command(&bare, &environment).unwrap_err().to_string();
     assert!(error.contains("--image-command busybox=CMD"), "{error}");
 }
+
+#[test]
+fn the_api_server_is_where_its_service_says() {
+    let api = |annotations: Value| {
+        let mut sources = sources();
+        let service = json!({"metadata": {"name": "kubernetes", "namespace": "default",
+                "annotations": annotations},
+            "spec": {"clusterIP": "127.32.0.1", "ports": [{"name": "https", "port": 443}]}});
+        sources.services = vec![serde_json::from_value(service).unwrap()];
+        let pod = pod(json!({"containers": [{"name": "main"}]}));
+        let container = &pod.spec.as_ref().unwrap().containers[0];
+        let built = build(&pod, container, &sources, &[]).unwrap();
+        ["HOST", "PORT", "PORT_HTTPS"]
+            .map(|name| value(&built, &format!("KUBERNETES_SERVICE_{name}")))
+    };
+    let some = |host: &str, port: &str| [host, port, port].map(|text| Some(text.to_owned()));
+    assert_eq!(api(json!({})), some("127.32.0.1", "443"));
+    let elsewhere = json!({"lockstep.dev/api-address": "127.0.0.1:6443"});
+    assert_eq!(api(elsewhere), some("127.0.0.1", "6443"));
+    assert_eq!(api(json!({"lockstep.dev/api-address": ""})), [const { None }; 3]);
+}

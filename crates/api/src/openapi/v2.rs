@@ -1,0 +1,257 @@
+//! The OpenAPI v2 document: the definitions of all kinds in one, as JSON and as the protobuf
+//! message `openapi.v2.Document` of gnostic. kubectl asks for it to check lists before it sends
+//! what is in them.
+
+use serde_json::{Map, Value, json};
+
+use super::{REFERENCE, closure, hash, paths};
+use crate::resource::{Registry, Resource};
+
+/// The document, in both encodings.
+#[derive(Clone, Debug)]
+pub struct Swagger {
+    /// Changes when the document does.
+    pub hash: String,
+    /// As JSON.
+    pub json: String,
+    /// As protobuf.
+    pub protobuf: Vec<u8>,
+}
+
+/// Makes the document.
+pub fn document(registry: &Registry) -> Swagger {
+    let served: Vec<&Resource> = registry.iter().map(AsRef::as_ref).collect();
+    let definitions: Map<String, Value> = closure(&paths::of(&served).to_string(), &served)
+        .into_iter()
+        .filter_map(|(name, text)| {
+            let schema = serde_json::from_str(text).ok()?;
+            Some((name.to_owned(), downgraded(schema)))
+        })
+        .collect();
+    let protobuf = encode(&definitions);
+    let json = json!({
+        "swagger": "2.0",
+        "info": {"title": TITLE, "version": crate::KUBERNETES_VERSION},
+        "paths": {},
+        "definitions": definitions,
+    })
+    .to_string();
+    Swagger { hash: hash(&json), json, protobuf }
+}
+
+const TITLE: &str = "Kubernetes";
+
+/// A schema as version 2 writes it: references stand alone, and nothing is of two types.
+fn downgraded(schema: Value) -> Value {
+    let Value::Object(mut schema) = schema else { return schema };
+    let all_of = schema.remove("allOf");
+    if let Some(Value::Array(parts)) = all_of
+        && let [Value::Object(part)] = &parts[..]
+    {
+        schema.extend(part.clone());
+    }
+    // Whatever can be text or a number is text in version 2; its format says the rest.
+    if schema.remove("oneOf").is_some() {
+        schema.insert("type".to_owned(), "string".into());
+    }
+    if let Some(Value::String(reference)) = schema.get_mut("$ref") {
+        *reference = reference.replace(REFERENCE, "#/definitions/");
+    }
+    for (key, value) in &mut schema {
+        match (key.as_str(), &mut *value) {
+            ("items" | "additionalProperties", Value::Object(_)) => {
+                *value = downgraded(value.take());
+            }
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(|value| *value = downgraded(value.take()));
+            }
+            _ => {}
+        }
+    }
+    Value::Object(schema)
+}
+
+fn encode(definitions: &Map<String, Value>) -> Vec<u8> {
+    let info = Message::of(|info| {
+        info.text(1, TITLE);
+        info.text(2, crate::KUBERNETES_VERSION);
+    });
+    let document = Message::of(|document| {
+        document.text(1, "2.0");
+        document.message(2, &info);
+        document.message(8, &Message::default());
+        document.message(9, &named_schemas(definitions));
+    });
+    document.0
+}
+
+/// A list of name and schema: what definitions and properties both are.
+fn named_schemas(schemas: &Map<String, Value>) -> Message {
+    let mut list = Message::default();
+    for (name, value) in schemas {
+        let named = Message::of(|named| {
+            named.text(1, name);
+            named.message(2, &schema(value));
+        });
+        list.message(1, &named);
+    }
+    list
+}
+
+fn schema(value: &Value) -> Message {
+    let mut to = Message::default();
+    for (key, value) in value.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("$ref", Value::String(text)) => to.text(1, text),
+            ("format", Value::String(text)) => to.text(2, text),
+            ("title", Value::String(text)) => to.text(3, text),
+            ("description", Value::String(text)) => to.text(4, text),
+            ("default", value) => to.message(5, &any(value)),
+            ("required", Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).for_each(|name| to.text(19, name));
+            }
+            ("enum", Value::Array(values)) => {
+                values.iter().for_each(|value| to.message(20, &any(value)));
+            }
+            ("additionalProperties", Value::Bool(is_allowed)) => {
+                to.message(21, &Message::of(|either| either.flag(2, *is_allowed)));
+            }
+            ("additionalProperties", value) => {
+                to.message(21, &Message::of(|either| either.message(1, &schema(value))));
+            }
+            ("type", Value::String(text)) => to.message(22, &Message::of(|one| one.text(1, text))),
+            ("items", value) => {
+                to.message(23, &Message::of(|items| items.message(1, &schema(value))));
+            }
+            ("properties", Value::Object(properties)) => {
+                to.message(25, &named_schemas(properties));
+            }
+            (key, value) if key.starts_with("x-") => {
+                let extension = Message::of(|named| {
+                    named.text(1, key);
+                    named.message(2, &any(value));
+                });
+                to.message(31, &extension);
+            }
+            _ => {}
+        }
+    }
+    to
+}
+
+/// Any value travels as YAML, and JSON is YAML.
+fn any(value: &Value) -> Message {
+    Message::of(|any| any.text(2, &value.to_string()))
+}
+
+/// A protobuf message in the making.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn of(fill: impl FnOnce(&mut Self)) -> Self {
+        let mut message = Self::default();
+        fill(&mut message);
+        message
+    }
+
+    fn text(&mut self, field: u32, text: &str) {
+        self.bytes(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u32, message: &Self) {
+        self.bytes(field, &message.0);
+    }
+
+    fn flag(&mut self, field: u32, is_set: bool) {
+        self.varint(u64::from(field) << 3);
+        self.varint(u64::from(is_set));
+    }
+
+    /// A field with a length, and its bytes.
+    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field) << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Seven bits at a time, the lowest first; all but the last are marked.
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value.to_le_bytes()[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    #[test]
+    fn every_reference_is_to_a_definition() {
+        let swagger = document(&builtin::registry());
+        let document: Value = serde_json::from_str(&swagger.json).unwrap();
+        let definitions = document["definitions"].as_object().unwrap();
+        for rest in swagger.json.split("\"$ref\":\"").skip(1) {
+            let name = rest.split('"').next().unwrap().strip_prefix("#/definitions/").unwrap();
+            assert!(definitions.contains_key(name), "{name}");
+        }
+        assert!(!swagger.json.contains("#/components/"));
+        assert!(!swagger.json.contains("\"allOf\""), "kubectl understands references only");
+        assert_eq!(
+            definitions["io.k8s.api.batch.v1.Job"]["x-kubernetes-group-version-kind"],
+            json!([{"group": "batch", "kind": "Job", "version": "v1"}])
+        );
+        assert_eq!(
+            definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]["type"],
+            "string"
+        );
+    }
+
+    #[test]
+    fn schemas_lose_what_version_2_does_not_know() {
+        let given = json!({
+            "type": "object",
+            "properties": {
+                "port": {
+                    "allOf": [{"$ref": "#/components/schemas/X"}],
+                    "description": "A port.",
+                },
+                "many": {"type": "array", "items": {"oneOf": [{"type": "string"}]}},
+                "map": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/Y"}},
+            },
+        });
+        let want = json!({
+            "type": "object",
+            "properties": {
+                "port": {"$ref": "#/definitions/X", "description": "A port."},
+                "many": {"type": "array", "items": {"type": "string"}},
+                "map": {"type": "object", "additionalProperties": {"$ref": "#/definitions/Y"}},
+            },
+        });
+        assert_eq!(downgraded(given), want);
+    }
+
+    #[test]
+    fn messages_are_encoded_as_gnostic_reads_them() {
+        let value = json!({
+            "type": "object",
+            "required": ["a"],
+            "properties": {"a": {"$ref": "#/definitions/A"}},
+            "additionalProperties": false,
+            "x-y": 1,
+        });
+        let want: &[u8] = b"\xaa\x01\x02\x10\x00\
+            \xca\x01\x18\x0a\x16\x0a\x01a\x12\x11\x0a\x0f#/definitions/A\
+            \x9a\x01\x01a\
+            \xb2\x01\x08\x0a\x06object\
+            \xfa\x01\x0a\x0a\x03x-y\x12\x03\x12\x011";
+        assert_eq!(schema(&value).0, want);
+        let mut long = Message::default();
+        long.text(4, &"x".repeat(300));
+        assert_eq!(long.0[..3], [0x22, 0xac, 0x02]);
+    }
+}
