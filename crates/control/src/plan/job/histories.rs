@@ -156,7 +156,7 @@ fn check_end(world: &World) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    // rule: job 1.6, job 3.5, job 3.5.a, job 3.5.b, job 6.1.1, job 6.1.14
+    // rule: job 1.6, job 3.5, job 6.1.1, job 6.1.14
     #[test]
     fn every_history_ends_with_every_pod_counted_once(
         kind in 0..specs().len(),
