@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::engine::Backoff;
+
 /// Back-off of a pod that fitted nowhere: at first, and at most.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(10);
@@ -15,7 +17,7 @@ type Rank = (Reverse<i32>, Timestamp, String);
 /// Pods that wait to be placed: the most important first, then the oldest. Those that fitted
 /// nowhere
 /// are set aside until something changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Queue {
     ready: BTreeSet<Rank>,
     ranks: BTreeMap<String, Rank>,
@@ -23,7 +25,22 @@ pub struct Queue {
     aside: BTreeSet<String>,
     /// Pods that may be tried again at a time.
     later: BTreeSet<(Timestamp, String)>,
-    tries: BTreeMap<String, (u32, Timestamp)>,
+    backoff: Backoff<String>,
+    /// When each pod that fitted nowhere may be tried again.
+    due: BTreeMap<String, Timestamp>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            ready: BTreeSet::new(),
+            ranks: BTreeMap::new(),
+            aside: BTreeSet::new(),
+            later: BTreeSet::new(),
+            backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
+            due: BTreeMap::new(),
+        }
+    }
 }
 
 impl Queue {
@@ -43,8 +60,10 @@ impl Queue {
             self.ready.remove(&rank);
         }
         self.aside.remove(uid);
-        if let Some((_, at)) = self.tries.remove(uid) {
-            self.later.remove(&(at, uid.to_owned()));
+        let uid = uid.to_owned();
+        self.backoff.succeeded(&uid);
+        if let Some(at) = self.due.remove(&uid) {
+            self.later.remove(&(at, uid));
         }
     }
 
@@ -72,12 +91,10 @@ impl Queue {
     pub fn set_aside(&mut self, uid: &str, now: Timestamp) {
         let Some(rank) = self.ranks.get(uid) else { return };
         self.ready.remove(rank);
-        let (count, _) = self.tries.get(uid).copied().unwrap_or((0, now));
-        let factor = 1_u32.checked_shl(count).unwrap_or(u32::MAX);
-        let wait = RETRY_FIRST.saturating_mul(factor).min(RETRY_MAX);
-        let at = now.checked_add(wait).unwrap_or(Timestamp::MAX);
-        self.tries.insert(uid.to_owned(), (count.saturating_add(1), at));
-        self.aside.insert(uid.to_owned());
+        let uid = uid.to_owned();
+        let at = now.checked_add(self.backoff.failed(&uid)).unwrap_or(Timestamp::MAX);
+        self.due.insert(uid.clone(), at);
+        self.aside.insert(uid);
     }
 
     /// Tries again, after its back-off, a pod whose placement could not be carried out.
@@ -106,7 +123,7 @@ impl Queue {
 
     fn wake_one(&mut self, uid: &str) {
         self.aside.remove(uid);
-        if let Some((_, at)) = self.tries.get(uid) {
+        if let Some(at) = self.due.get(uid) {
             self.later.insert((*at, uid.to_owned()));
         }
     }
