@@ -32,6 +32,7 @@ pub use memory::{
 };
 pub use probe::{ProbeKind, ProbeMemory, ProbeOutcome, Verdict, spec_of, thresholds};
 pub use recover::{Known, KnownState};
+pub use restart::go_duration;
 pub use stop::signal_number;
 
 /// One thing for a shell to carry out. Carrying it out twice is harmless.

@@ -287,6 +287,8 @@ impl Memory {
                     finished_at: Some(now),
                     ..Exit::default()
                 });
+                // A container that cannot be executed has been created all the same.
+                self.normal("Created", "Container created".to_owned(), Some(name));
                 self.problem(
                     name,
                     Problem { reason: "RunContainerError", message, retry_at: None },
@@ -364,8 +366,8 @@ impl Memory {
             return;
         }
         let told = container.probe_mut(kind).answered(kind, outcome, thresholds);
-        if let Some(message) = told {
-            self.warn("Unhealthy", message, Some(name));
+        if let Some((reason, message)) = told {
+            self.warn(reason, message, Some(name));
         }
     }
 

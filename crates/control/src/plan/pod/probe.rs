@@ -35,6 +35,8 @@ impl fmt::Display for ProbeKind {
 pub enum ProbeOutcome {
     /// As hoped.
     Success,
+    /// Good enough, with something to tell.
+    Warning(String),
     /// Not as hoped, with what was seen.
     Failure(String),
     /// The probe itself could not be made; counts as neither.
@@ -70,22 +72,25 @@ impl ProbeMemory {
         Self { verdict, ..Self::default() }
     }
 
-    /// Counts an answer; gives back what to tell.
+    /// Counts an answer; gives back the reason and the words of what to tell.
     pub(super) fn answered(
         &mut self,
         kind: ProbeKind,
         outcome: &ProbeOutcome,
         (failure_threshold, success_threshold): (u32, u32),
-    ) -> Option<String> {
+    ) -> Option<(&'static str, String)> {
         self.is_asked = false;
         let (is_success, told) = match outcome {
             ProbeOutcome::Success => (true, None),
+            ProbeOutcome::Warning(output) => {
+                (true, Some(("ProbeWarning", format!("{kind} probe warning: {output}"))))
+            }
             ProbeOutcome::Failure(output) => {
-                (false, Some(format!("{kind} probe failed: {output}")))
+                (false, Some(("Unhealthy", format!("{kind} probe failed: {output}"))))
             }
             ProbeOutcome::Error(error) => {
                 let told = format!("{kind} probe errored and resulted in unknown state: {error}");
-                return Some(told);
+                return Some(("Unhealthy", told));
             }
         };
         self.run = if self.last == Some(is_success) { self.run.saturating_add(1) } else { 1 };
@@ -286,7 +291,7 @@ mod tests {
                 &ProbeOutcome::Error("no port".to_owned()),
                 (1, 1),
             );
-            assert!(told.unwrap().contains("errored"));
+            assert!(told.unwrap().1.contains("errored"));
         }
         assert_eq!(memory.verdict, Verdict::Unknown);
     }

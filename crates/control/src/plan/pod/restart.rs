@@ -69,7 +69,7 @@ pub(super) fn retry(exit: &Exit, known: Option<Delay>, options: &Options, now: T
 }
 
 /// A duration in the way Go prints it: `10s`, `2m40s`, `5m0s`, `500ms`.
-pub(super) fn shown(duration: Duration) -> String {
+pub fn go_duration(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
     if seconds == 0 {
         return format!("{millis}ms");
@@ -184,9 +184,9 @@ mod tests {
     fn durations_print_as_in_go() {
         let cases = [(500, "500ms"), (10_000, "10s"), (160_000, "2m40s"), (300_000, "5m0s")];
         for (millis, want) in cases {
-            assert_eq!(shown(Duration::from_millis(millis)), want);
+            assert_eq!(go_duration(Duration::from_millis(millis)), want);
         }
-        assert_eq!(shown(Duration::from_millis(1500)), "1.5s");
-        assert_eq!(shown(Duration::from_secs(3600)), "1h0m0s");
+        assert_eq!(go_duration(Duration::from_millis(1500)), "1.5s");
+        assert_eq!(go_duration(Duration::from_secs(3600)), "1h0m0s");
     }
 }

@@ -142,6 +142,36 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_stopped_while_a_write_takes_the_reason_back() {
+        let mut world = World::new(pod("OnFailure", &["a"]));
+        world.run();
+        world.is_shutting_down = true;
+        world.run();
+        let state = KnownState::Exited(Exit::default());
+        world.is_shutting_down = false;
+        world.restart(&[Known { container: "a".to_owned(), attempt: 0, state }]);
+        let mut held = None;
+        for _ in 0..10 {
+            for step in world.plan().steps {
+                match step {
+                    write @ super::super::Step::WriteStatus(_) => held = Some(write),
+                    step => world.carry_out(step),
+                }
+            }
+        }
+        let held = held.expect("it runs again, which is written");
+        world.is_shutting_down = true;
+        assert!(world.plan().steps.is_empty(), "what is on its way says that the node stays");
+        world.carry_out(held);
+        assert_eq!(condition(&world).as_deref(), Some("False"));
+        world.run();
+        assert_eq!(condition(&world).as_deref(), Some("True"));
+        assert_eq!(world.log.last().map(String::as_str), Some("a:signal 15"));
+        let exit = world.memory.containers["a"].exit().cloned().unwrap();
+        assert_eq!(exit.code, TERMINATED, "it did not end by itself");
+    }
+
+    #[test]
     fn a_shutdown_that_was_cut_short_is_still_the_reason() {
         let mut world = World::new(pod("Never", &["a"]));
         world.is_obedient = false;

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::ending::{DEADLINE_MESSAGE, is_terminal};
 use super::memory::{ContainerMemory, Exit, Setup, State, after};
-use super::restart::{Retry, restarts, retry, shown};
+use super::restart::{Retry, go_duration, restarts, retry};
 use super::start::{Progress, progress};
 use super::{
     Ending, Pass, Role, Step, Waiting, conditions, containers, full_name, phase, shutdown,
@@ -266,7 +266,7 @@ fn why_not_restarted(
 ) -> Option<ContainerState> {
     if let Retry::Later { wait, .. } = retry(exit, known.delay, pass.options, pass.now) {
         let (name, pod) = (&container.name, full_name(pass.pod));
-        let wait = shown(wait);
+        let wait = go_duration(wait);
         let message = format!("back-off {wait} restarting failed container={name} pod={pod}");
         return Some(waiting("CrashLoopBackOff", message));
     }

@@ -19,7 +19,9 @@ const SIGTERM: i32 = 15;
 /// Plans the stops of all containers that have to end.
 pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
     let pod = pass.pod;
-    if ending == Some(Ending::NodeShutdown) && !shutdown::is_announced(pod) {
+    // A write on its way may take an announcement back that an earlier life of the node has made.
+    let is_announced = shutdown::is_announced(pod) && !pass.memory.is_writing;
+    if ending == Some(Ending::NodeShutdown) && !is_announced {
         // What ends after this is our doing, and must be known as such even if we die half way.
         return pass.wait(Waiting::Stopping);
     }

@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, step: Step) {
+    pub(super) fn carry_out(&mut self, step: Step) {
         match step {
             Step::SetUp => self.memory.set_up("127.1.0.1".to_owned()),
             Step::Start { container, attempt } => {
