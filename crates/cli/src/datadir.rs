@@ -52,7 +52,7 @@ impl Running {
             .truncate(false)
             .open(&path)
             .with_context(|| format!("cannot write {}", path.display()))?;
-        match file.try_lock() {
+        match lockstep_local::files::lock(&file, || running(folder)) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let pid =

@@ -1,12 +1,16 @@
 //! `lockstep down`.
 
 use std::{
+    os::fd::OwnedFd,
     path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
+};
 
 use crate::{
     datadir,
@@ -43,16 +47,27 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         return Ok(());
     };
     let process = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no such process")?;
-    kill_process(process, Signal::TERM).with_context(|| format!("cannot stop process {pid}"))?;
+    // Held, so that a process which gets its number later is not taken for it.
+    let held = pidfd_open(process, PidfdFlags::empty()).ok();
+    if datadir::running(&folder) == Some(pid) {
+        kill_process(process, Signal::TERM)
+            .with_context(|| format!("cannot stop process {pid}"))?;
+    }
     let patience = Duration::from_secs(u64::try_from(options.timeout).unwrap_or_default());
     let asked = Instant::now();
-    while datadir::running(&folder) == Some(pid) {
+    while datadir::running(&folder) == Some(pid) || held.as_ref().is_some_and(lives) {
         if asked.elapsed() > patience {
             let message = format!("error: process {pid} is still stopping its pods");
             return Err(Ending::error(Exit::TimedOut, message));
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     output::line(format!("stopped; what it stored stays in {}", folder.display()))?;
     Ok(())
+}
+
+/// Whether a held process has not ended.
+fn lives(held: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(held, PollFlags::IN)], Some(&now)), Ok(0))
 }

@@ -1,10 +1,12 @@
 //! Files that must be whole or absent, and readable by their owner only.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// What went wrong with a file, and which one it was.
@@ -60,6 +62,57 @@ pub fn private_folder(path: &Path) -> Result<(), FileError> {
         path: path.to_owned(),
         source,
     })
+}
+
+/// How long a file may stay locked by a process that is no more.
+const LEFT_LOCKED: Duration = Duration::from_secs(2);
+
+/// Locks `file` for this process. A process that was killed keeps its locks for a moment, as does
+/// one that it was just starting, so while `holder` names one that has ended this waits.
+///
+/// # Errors
+/// When another process has the lock, or there are no locks here.
+pub fn lock(file: &File, holder: impl Fn() -> Option<u32>) -> Result<(), TryLockError> {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock)
+                if began.elapsed() < LEFT_LOCKED && holder().is_some_and(has_ended) =>
+            {
+                thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether a process is gone, or on its way: then it has no command line any more.
+fn has_ended(pid: u32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).map_or(true, |line| line.is_empty())
+}
+
+#[cfg(test)]
+mod lock_tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_the_dead_are_waited_for_and_those_of_the_living_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = File::create(&path).unwrap();
+        held.lock().unwrap();
+        let file = File::open(&path).unwrap();
+        let began = Instant::now();
+        assert!(matches!(lock(&file, || Some(1)), Err(TryLockError::WouldBlock)));
+        assert!(matches!(lock(&file, || None), Err(TryLockError::WouldBlock)));
+        assert!(began.elapsed() < LEFT_LOCKED);
+        let freeing = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(held);
+        });
+        assert!(lock(&file, || Some(u32::MAX)).is_ok());
+        freeing.join().unwrap();
+    }
 }
 
 #[cfg(test)]

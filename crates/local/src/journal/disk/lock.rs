@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use crate::journal::JournalError;
+use crate::{files, journal::JournalError};
 
 /// The name of the file that is locked; it holds the pid of the process that has the lock.
 const FILE: &str = "lock";
@@ -33,7 +33,8 @@ impl DirLock {
             .mode(0o600)
             .open(dir.join(FILE))
             .map_err(disk)?;
-        match file.try_lock() {
+        let holder = || std::fs::read_to_string(dir.join(FILE)).ok()?.trim().parse().ok();
+        match files::lock(&file, holder) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(JournalError::InUse { path: dir.to_owned(), holder: pid(&mut file) });
