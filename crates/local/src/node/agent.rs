@@ -18,7 +18,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
-use lockstep_control::engine::WorkQueue;
+use lockstep_control::engine::{Backoff, WorkQueue};
 use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -31,6 +31,13 @@ use found::Found;
 
 use crate::observe::{Change, Feed, ObjectKey};
 use crate::recorder::Recorder;
+
+/// The first and the longest wait between two tries of a write.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(10);
+
+/// How many messages are heard before the pods they are about are looked at.
+const BATCH_MAX: usize = 1024;
 
 /// How often pods of a silent node are looked at.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -66,6 +73,8 @@ pub struct Agent<B> {
     starts: Arc<Semaphore>,
     pods: HashMap<String, Entry>,
     queue: WorkQueue<String>,
+    /// How long to wait with writes that failed, by pod.
+    backoff: Backoff<String>,
     found: Found,
     /// Whom to tell when everything has ended, once the node is to go.
     leaving: Option<oneshot::Sender<()>>,
@@ -75,8 +84,8 @@ pub struct Agent<B> {
 struct Entry {
     pod: Arc<Pod>,
     memory: Memory,
-    /// How often in a row a write failed.
-    failures: u32,
+    /// Whether the last write failed.
+    is_failing: bool,
 }
 
 /// What an agent hears.
@@ -137,6 +146,7 @@ impl<B: Backend> Agent<B> {
                 sender,
                 pods: HashMap::new(),
                 queue: WorkQueue::new(),
+                backoff: Backoff::new(RETRY_FIRST, RETRY_MAX),
                 found: Found::new(recovered),
                 leaving: None,
             };
@@ -150,23 +160,26 @@ impl<B: Backend> Agent<B> {
         mut receiver: mpsc::Receiver<Message>,
         mut ends: mpsc::UnboundedReceiver<Ended>,
     ) {
-        let mut batch = Vec::new();
+        let (mut batch, mut ended) = (Vec::new(), Vec::new());
         loop {
             let due = self.queue.next_due().filter(|_| self.found.is_closed());
             let wait = due.map(|at| {
                 Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default()
             });
             tokio::select! {
-                count = receiver.recv_many(&mut batch, 1024) => {
+                count = receiver.recv_many(&mut batch, BATCH_MAX) => {
                     if count == 0 {
                         return;
                     }
-                    for message in batch.drain(..) {
-                        self.hear(message);
-                    }
                 }
-                Some(ended) = ends.recv() => self.hear(Message::Ended(ended)),
+                count = ends.recv_many(&mut ended, BATCH_MAX), if !ends.is_closed() => {
+                    debug!(count, "containers ended");
+                }
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            }
+            let ended = ended.drain(..).map(Message::Ended);
+            for message in batch.drain(..).chain(ended) {
+                self.hear(message);
             }
             if !self.found.is_closed() {
                 // What pods had before, addresses above all, must be known before anything new is
@@ -215,23 +228,25 @@ impl<B: Backend> Agent<B> {
     fn may_leave(&self) -> bool {
         self.leaving.is_some()
             && self.found.is_closed()
-            && self.pods.values().all(|entry| entry.memory.is_at_rest() && entry.failures == 0)
+            && self.pods.values().all(|entry| entry.memory.is_at_rest() && !entry.is_failing)
     }
 
     fn put(&mut self, pod: Arc<Pod>, now: Timestamp) {
         let Some(uid) = pod.uid() else { return };
         match self.pods.get_mut(&uid) {
             Some(entry) => {
-                // Our own writes come back through the watch, at times after newer ones.
-                if version(&pod) >= version(&entry.pod) {
-                    entry.pod = pod;
+                // Our own writes come back through the watch, at times after newer ones: nothing
+                // follows from them that was not known.
+                if version(&pod) <= version(&entry.pod) {
+                    return;
                 }
+                entry.pod = pod;
             }
             None => {
                 let mut known = self.found.take(&uid);
                 known.extend(self.backend.recover_pod(&pod));
                 let memory = Memory::recover(&pod, &known);
-                self.pods.insert(uid.clone(), Entry { pod, memory, failures: 0 });
+                self.pods.insert(uid.clone(), Entry { pod, memory, is_failing: false });
             }
         }
         self.queue.add(uid, now);
@@ -246,10 +261,14 @@ impl<B: Backend> Agent<B> {
 
     /// All pods are known: what the backend found of others belongs to nobody.
     fn synced(&mut self) {
+        if self.found.is_closed() {
+            return;
+        }
         for uid in self.found.close() {
             warn!(%uid, "clearing away a pod that no longer exists");
             self.backend.forget(&uid);
         }
+        self.backend.recovered();
     }
 
     /// Plans one pass over a pod and hands out the steps.
@@ -272,7 +291,9 @@ impl<B: Backend> Agent<B> {
             self.queue.add(uid.to_owned(), at);
         }
         for step in plan.steps {
-            self.carry_out(uid, &pod, step);
+            if let Some(outcome) = self.carry_out(uid, &pod, step) {
+                self.done(uid.to_owned(), outcome, now);
+            }
         }
     }
 }

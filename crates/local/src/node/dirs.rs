@@ -73,6 +73,11 @@ impl NodeDirs {
         self.logs().join(format!("{namespace}_{name}_{uid}"))
     }
 
+    /// The hosts file of a pod that has lines of its own.
+    pub fn pod_hosts(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("hosts")
+    }
+
     /// The per-namespace hosts files.
     pub fn hosts(&self) -> PathBuf {
         self.node.join("hosts")

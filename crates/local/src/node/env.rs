@@ -132,6 +132,15 @@ pub fn build(
     Ok(Environment { variables, warnings, known })
 }
 
+/// The words of a probe's command, with the variables whose values `container` itself spells out.
+pub fn expand_static(words: &[String], container: &Container) -> Vec<String> {
+    let value_of = |wanted: &str| {
+        let known = container.env.iter().flatten().rev().find(|it| it.name == wanted);
+        known.filter(|it| it.value_from.is_none()).map(|it| it.value.clone().unwrap_or_default())
+    };
+    words.iter().map(|word| expand(word, value_of)).collect()
+}
+
 /// The command line of `container`: `command` and `args`, expanded. `args` alone are a command line
 /// too, as they are for the many images that have no entry point.
 pub fn command(

@@ -20,7 +20,8 @@ use lockstep_control::plan::pod::{
     Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, Role, StartFailure, containers,
 };
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
@@ -89,7 +90,10 @@ pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<
         let (sender, receiver) = mpsc::unbounded_channel();
         let silent = Arc::<Mutex<HashSet<String>>>::default();
         let nodes = note_silent(&feeds.nodes, Arc::clone(&silent));
-        let backend = Arc::new(FakeBackend { count: options.count, sender, silent });
+        let (ends, due) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(tell_ends(due, sender));
+        let backend = Arc::new(FakeBackend { count: options.count, ends, silent });
         // Ends with this task.
         let _agent = Agent::start(client, feeds.pods, backend, receiver, options.agent);
         nodes.await;
@@ -221,16 +225,57 @@ fn address(index: usize) -> String {
     format!("10.{}.{}.{}", index / 65_536 % 256, index / 256 % 256, index % 256)
 }
 
+/// Tells of ends when they are due: one task with one timer for all pods.
+async fn tell_ends(
+    mut scheduled: mpsc::UnboundedReceiver<(Instant, Ended)>,
+    agent: mpsc::UnboundedSender<Ended>,
+) {
+    let mut waiting: BTreeMap<(Instant, u64), Ended> = BTreeMap::new();
+    let mut count = 0;
+    loop {
+        let next = waiting.first_key_value().map(|((at, _), _)| *at);
+        tokio::select! {
+            more = scheduled.recv() => {
+                let Some((at, ended)) = more else { return };
+                count += 1;
+                waiting.insert((at, count), ended);
+            }
+            () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => {}
+        }
+        let now = Instant::now();
+        while let Some(entry) = waiting.first_entry().filter(|entry| entry.key().0 <= now) {
+            // The agent has ended when nobody hears this.
+            if agent.send(entry.remove()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
 struct FakeBackend {
     count: usize,
-    sender: mpsc::UnboundedSender<Ended>,
+    ends: mpsc::UnboundedSender<(Instant, Ended)>,
     silent: Arc<Mutex<HashSet<String>>>,
 }
 
 impl FakeBackend {
+    /// Ends a container now.
     fn end(&self, pod_uid: &str, container: &str, attempt: u32, code: i32) {
-        // The agent has ended when nobody hears this.
-        let _ = self.sender.send(ended(pod_uid, container, attempt, code));
+        let now = Timestamp::now();
+        let ended = ended(pod_uid, container, attempt, code, (now, now));
+        let _nobody_hears = self.ends.send((Instant::now(), ended));
+    }
+
+    /// Ends a container that runs since `since` when its time has come, if it ever does.
+    fn end_later(&self, pod: &Pod, container: &str, attempt: u32, since: Timestamp) {
+        let Some((wait, code)) = run_of(pod, container) else { return };
+        let until = since.checked_add(wait).unwrap_or(Timestamp::MAX);
+        let left = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
+        // What is too far away to be counted never comes.
+        let Some(at) = Instant::now().checked_add(left) else { return };
+        let uid = pod.uid().unwrap_or_default();
+        let ended = ended(&uid, container, attempt, code, (since, until));
+        let _nobody_hears = self.ends.send((at, ended));
     }
 }
 
@@ -248,12 +293,28 @@ impl Backend for FakeBackend {
         address(index.unwrap_or(0))
     }
 
-    fn set_up(&self, pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>> {
+    fn set_up_at_once(&self, pod: &Pod) -> Option<Result<String, String>> {
         let uid = pod.uid().unwrap_or_default();
         let mixed = uid.bytes().fold(7_usize, |sum, byte| {
             sum.wrapping_mul(31).wrapping_add(usize::from(byte)) % 16_777_216
         });
-        async move { Ok(address(mixed)) }.boxed()
+        Some(Ok(address(mixed)))
+    }
+
+    fn set_up(&self, pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>> {
+        let ready = self.set_up_at_once(&pod).unwrap_or_else(|| Ok(String::new()));
+        std::future::ready(ready).boxed()
+    }
+
+    fn start_at_once(
+        &self,
+        pod: &Pod,
+        container: &str,
+        attempt: u32,
+    ) -> Option<Result<Launched, StartFailure>> {
+        let at = Timestamp::now();
+        self.end_later(pod, container, attempt, at);
+        Some(Ok(Launched { at, notes: Vec::new() }))
     }
 
     fn start(
@@ -262,18 +323,9 @@ impl Backend for FakeBackend {
         container: String,
         attempt: u32,
     ) -> BoxFuture<'static, Result<Launched, StartFailure>> {
-        let sender = self.sender.clone();
-        async move {
-            if let Some((wait, code)) = run_of(&pod, &container) {
-                let uid = pod.uid().unwrap_or_default();
-                tokio::spawn(async move {
-                    tokio::time::sleep(wait).await;
-                    let _ = sender.send(ended(&uid, &container, attempt, code));
-                });
-            }
-            Ok(Launched { at: Timestamp::now(), notes: Vec::new() })
-        }
-        .boxed()
+        let at = Timestamp::now();
+        self.end_later(&pod, &container, attempt, at);
+        std::future::ready(Ok(Launched { at, notes: Vec::new() })).boxed()
     }
 
     fn run_hook(
@@ -307,7 +359,7 @@ impl Backend for FakeBackend {
 
     fn forget(&self, _pod_uid: &str) {}
 
-    fn recover(&self) -> Vec<(String, Known)> {
+    fn recover(&self) -> Vec<(String, Vec<Known>)> {
         Vec::new()
     }
 
@@ -321,14 +373,7 @@ impl Backend for FakeBackend {
                 let running = status.state.as_ref()?.running.as_ref()?;
                 let since = running.started_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
                 let attempt = u32::try_from(status.restart_count).unwrap_or(0);
-                if let Some((wait, code)) = run_of(pod, &status.name) {
-                    let (sender, uid) = (self.sender.clone(), pod.uid().unwrap_or_default());
-                    let name = status.name.clone();
-                    tokio::spawn(async move {
-                        tokio::time::sleep(wait).await;
-                        let _ = sender.send(ended(&uid, &name, attempt, code));
-                    });
-                }
+                self.end_later(pod, &status.name, attempt, since);
                 let state = KnownState::Running { since };
                 Some(Known { container: status.name.clone(), attempt, state })
             })
@@ -354,8 +399,13 @@ fn run_of(pod: &Pod, container: &str) -> Option<(Duration, i32)> {
     }
 }
 
-fn ended(pod_uid: &str, container: &str, attempt: u32, code: i32) -> Ended {
-    let now = Timestamp::now();
+fn ended(
+    pod_uid: &str,
+    container: &str,
+    attempt: u32,
+    code: i32,
+    (started_at, finished_at): (Timestamp, Timestamp),
+) -> Ended {
     Ended {
         pod_uid: pod_uid.to_owned(),
         container: container.to_owned(),
@@ -364,8 +414,8 @@ fn ended(pod_uid: &str, container: &str, attempt: u32, code: i32) -> Ended {
             code,
             signal: (code > 128).then(|| code - 128),
             reason: Exit::ordinary_reason(code, false).to_owned(),
-            started_at: Some(now),
-            finished_at: Some(now),
+            started_at: Some(started_at),
+            finished_at: Some(finished_at),
             ..Exit::default()
         },
     }

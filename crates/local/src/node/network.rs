@@ -8,21 +8,19 @@ mod addresses;
 mod hosts;
 mod names;
 
+use std::fmt::Write;
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+
+use k8s_openapi::api::core::v1::HostAlias;
 
 pub use self::names::Names;
 
 use self::addresses::{Addresses, Claim};
 use self::hosts::Hosts;
 use super::dirs::NodeDirs;
-
-/// Changes that come this close together are written together.
-const COALESCE: Duration = Duration::from_millis(5);
 
 /// Who a pod is on the network.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +41,7 @@ pub struct Network {
 
 struct Inner {
     state: Mutex<State>,
-    is_flush_due: AtomicBool,
+    dirs: NodeDirs,
     /// Held for as long as the cluster lives.
     _claim: Claim,
 }
@@ -62,8 +60,7 @@ impl Network {
             addresses: Addresses::new(claim.network()),
             hosts: Hosts::new(dirs.hosts(), &machine),
         };
-        let inner =
-            Inner { state: Mutex::new(state), is_flush_due: AtomicBool::new(false), _claim: claim };
+        let inner = Inner { state: Mutex::new(state), dirs: dirs.clone(), _claim: claim };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -81,46 +78,75 @@ impl Network {
 
     /// Makes the names of a pod resolve to its address.
     pub fn publish(&self, uid: &str, name: &PodName, address: Ipv4Addr) {
-        self.lock().hosts.set_pod(uid, name, address);
-        self.flush_soon();
+        written(self.lock().hosts.set_pod(uid, name, address));
     }
 
     /// Makes the name of a service resolve to these addresses.
     pub fn publish_service(&self, namespace: &str, name: &str, addresses: &[Ipv4Addr]) {
-        if self.lock().hosts.set_service(namespace, name, addresses) {
-            self.flush_soon();
-        }
+        written(self.lock().hosts.set_service(namespace, name, addresses));
+    }
+
+    /// Says that all pods of the node have been adopted: what else is left of an earlier process
+    /// belongs to nobody.
+    pub fn pods_known(&self) {
+        written(self.lock().hosts.pods_known());
+    }
+
+    /// Says that all services have been published.
+    pub fn services_known(&self) {
+        written(self.lock().hosts.services_known());
     }
 
     /// Takes the address and the names of a pod back.
     pub fn release(&self, uid: &str) {
         let mut state = self.lock();
         state.addresses.release(uid);
-        let has_changed = state.hosts.remove_pod(uid);
-        drop(state);
-        if has_changed {
-            self.flush_soon();
-        }
+        written(state.hosts.remove_pod(uid));
     }
 
-    /// The hosts file of a namespace, complete as of now.
+    /// The hosts file for the pods of a namespace, complete as of now.
     pub fn hosts_file(&self, namespace: &str) -> io::Result<PathBuf> {
         self.lock().hosts.file(namespace)
     }
 
-    /// Writes what has not been written.
-    pub fn flush(&self) -> io::Result<()> {
-        self.inner.is_flush_due.store(false, Ordering::Release);
-        self.lock().hosts.flush()
+    /// The hosts file for one pod that has aliases, complete as of now.
+    pub fn hosts_file_of(
+        &self,
+        uid: &str,
+        namespace: &str,
+        aliases: &[HostAlias],
+    ) -> io::Result<PathBuf> {
+        let path = self.inner.dirs.pod_hosts(uid);
+        self.lock().hosts.file_of(uid, namespace, &path, &alias_lines(aliases))
+    }
+
+    /// The hosts file for a pod on the network of the machine: the machine's, and its aliases.
+    pub fn machine_hosts_file(&self, uid: &str, aliases: &[HostAlias]) -> io::Result<PathBuf> {
+        let path = self.inner.dirs.pod_hosts(uid);
+        if !path.exists() {
+            let machine = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+            let text = format!("{}\n\n{}", machine.trim_end(), alias_lines(aliases));
+            hosts::create(&path, &text)?;
+        }
+        Ok(path)
     }
 
     /// The names a pod of `namespace` can use, for a container without a hosts file of its own.
     ///
     /// Members of the pod's own gang (`subdomain`) that `texts` mention but that do not run yet are
-    /// promised an address, which they get when they come.
-    pub fn names<'a>(&self, pod: &PodName, texts: impl IntoIterator<Item = &'a str>) -> Names {
+    /// promised an address, which they get when they come. Aliases are names too.
+    pub fn names<'a>(
+        &self,
+        pod: &PodName,
+        aliases: &[HostAlias],
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Names {
         let mut state = self.lock();
         let mut all = state.hosts.names(&pod.namespace);
+        for alias in aliases {
+            let Ok(address) = alias.ip.parse() else { continue };
+            all.extend(alias.hostnames.iter().flatten().map(|name| (name.clone(), address)));
+        }
         let Some(subdomain) = &pod.subdomain else { return all.into_iter().collect() };
         for text in texts {
             for mentioned in names::mentioned(text) {
@@ -139,29 +165,25 @@ impl Network {
         all.into_iter().collect()
     }
 
-    fn flush_soon(&self) {
-        if self.inner.is_flush_due.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        let network = self.clone();
-        let flush = move || {
-            if let Err(error) = network.flush() {
-                tracing::warn!(%error, "cannot write the hosts files");
-            }
-        };
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                runtime.spawn(async move {
-                    tokio::time::sleep(COALESCE).await;
-                    let _ = tokio::task::spawn_blocking(flush).await;
-                });
-            }
-            Err(_) => flush(),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is changed in whole steps, so it is sound even after a panic.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lines of a hosts file for the aliases of a pod, as a kubelet writes them.
+fn alias_lines(aliases: &[HostAlias]) -> String {
+    let mut lines = String::from("# Entries added by HostAliases.\n");
+    for alias in aliases {
+        let names = alias.hostnames.as_deref().unwrap_or_default();
+        writeln!(lines, "{}\t{}", alias.ip, names.join("\t")).expect("a String takes anything");
+    }
+    lines
+}
+
+/// Names that cannot be written do not hold up their pods: what resolves them says what is missing.
+fn written(outcome: io::Result<()>) {
+    if let Err(error) = outcome {
+        tracing::warn!(%error, "cannot write the hosts files");
     }
 }

@@ -1,6 +1,7 @@
 //! The backend of a real node: containers are processes of this machine.
 
 mod assemble;
+mod credentials;
 mod gather;
 mod honour;
 
@@ -18,8 +19,10 @@ use lockstep_control::plan::pod::{
     Exit, HookKind, Known, KnownState, ProbeKind, ProbeOutcome, StartFailure, containers, spec_of,
 };
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
+pub(crate) use self::credentials::{Rights, fs_group};
 use super::agent::{Backend, Ended, Launched};
 use super::devices::Devices;
 use super::dirs::NodeDirs;
@@ -47,6 +50,8 @@ pub struct ProcessOptions {
 /// Runs pods as processes.
 pub struct ProcessBackend {
     inner: Arc<Inner>,
+    /// What passes ends on and keeps volumes up to date: ends with the backend.
+    _tasks: JoinSet<()>,
 }
 
 struct Inner {
@@ -56,6 +61,7 @@ struct Inner {
     dirs: NodeDirs,
     options: ProcessOptions,
     services: gather::Services,
+    rights: Rights,
     devices: Mutex<Devices>,
     pods: Mutex<HashMap<String, SetUp>>,
 }
@@ -88,31 +94,30 @@ impl ProcessBackend {
             dirs: dirs.clone(),
             options,
             services,
+            rights: Rights::own(),
             devices,
             pods: Mutex::default(),
         });
         let (sender, receiver) = mpsc::unbounded_channel();
-        let weak = Arc::downgrade(&inner);
-        tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        let of = Arc::clone(&inner);
+        tasks.spawn(async move {
             while let Some(RuntimeEvent::Exited(exited)) = events.recv().await {
                 // Before the end is told: whoever waits for devices starts because of it.
-                if let Some(inner) = weak.upgrade() {
-                    inner.take_devices_back(&exited.id);
-                }
+                of.take_devices_back(&exited.id);
                 if sender.send(ended(exited)).is_err() {
                     return;
                 }
             }
         });
-        let weak = Arc::downgrade(&inner);
-        tokio::spawn(async move {
+        let of = Arc::clone(&inner);
+        tasks.spawn(async move {
             loop {
                 tokio::time::sleep(REFRESH).await;
-                let Some(inner) = weak.upgrade() else { return };
-                inner.refresh_all().await;
+                of.refresh_all().await;
             }
         });
-        (Arc::new(Self { inner }), receiver)
+        (Arc::new(Self { inner, _tasks: tasks }), receiver)
     }
 }
 
@@ -212,23 +217,27 @@ impl Backend for ProcessBackend {
         Vec::new()
     }
 
-    fn recover(&self) -> Vec<(String, Known)> {
-        let found = self.inner.runtime.recover();
-        found
-            .into_iter()
-            .map(|it| {
-                let state = match it.state {
-                    RecoveredState::Running(started) => {
-                        self.inner.adopt_devices(&it.id, started.pid);
-                        KnownState::Running { since: started.at }
-                    }
-                    RecoveredState::Exited(exited) => KnownState::Exited(ended(exited).exit),
-                    RecoveredState::Lost => KnownState::Lost,
-                };
-                let (container, attempt) = (it.id.container, it.id.attempt);
-                (it.id.pod_uid, Known { container, attempt, state })
-            })
-            .collect()
+    fn recovered(&self) {
+        self.inner.network.pods_known();
+    }
+
+    fn recover(&self) -> Vec<(String, Vec<Known>)> {
+        let runtime = &self.inner.runtime;
+        let mut pods: BTreeMap<String, Vec<Known>> =
+            runtime.pods().into_iter().map(|uid| (uid, Vec::new())).collect();
+        for it in runtime.recover() {
+            let state = match it.state {
+                RecoveredState::Running(started) => {
+                    self.inner.adopt_devices(&it.id, started.pid);
+                    KnownState::Running { since: started.at }
+                }
+                RecoveredState::Exited(exited) => KnownState::Exited(ended(exited).exit),
+                RecoveredState::Lost => KnownState::Lost,
+            };
+            let (container, attempt) = (it.id.container, it.id.attempt);
+            pods.entry(it.id.pod_uid).or_default().push(Known { container, attempt, state });
+        }
+        pods.into_iter().collect()
     }
 }
 
@@ -275,7 +284,16 @@ impl Inner {
         let has_own = pod.spec.as_ref().is_some_and(|spec| spec.host_network != Some(true));
         let address = status.pod_ip.as_deref().and_then(|ip| ip.parse::<Ipv4Addr>().ok());
         let Some(address) = address.filter(|_| has_own && !is_over) else { return };
-        if !self.network.adopt(&pod.uid().unwrap_or_default(), address) {
+        let uid = pod.uid().unwrap_or_default();
+        if self.network.adopt(&uid, address) {
+            // Others resolve it before it is set up again.
+            self.network.publish(&uid, &assemble::pod_name(pod), address);
+            if self.dirs.pod_hosts(&uid).exists()
+                && let Err(error) = self.hosts_file(pod)
+            {
+                warn!(pod = %pod.name_any(), %error, "its hosts file stays as it is");
+            }
+        } else {
             warn!(pod = %pod.name_any(), %address, "another pod has the address; it gets a new one");
         }
     }

@@ -21,8 +21,8 @@ use tokio::sync::mpsc;
 
 pub use self::error::{ExecError, ExecFailure, StartError};
 pub use self::launch::{
-    ContainerId, ExecOutcome, Exited, Launch, LimitedBy, Limits, Mount, Recovered, RecoveredState,
-    RuntimeEvent, Started,
+    ContainerId, Credentials, ExecOutcome, Exited, Launch, LimitedBy, Limits, Mount, Recovered,
+    RecoveredState, RuntimeEvent, Started,
 };
 pub use super::shim::wire::{Isolation, LogRotation};
 
@@ -76,27 +76,32 @@ struct Shared {
     dirs: NodeDirs,
     containers: Mutex<HashMap<ContainerId, Handle>>,
     events: mpsc::UnboundedSender<RuntimeEvent>,
-    /// How many containers are being started.
-    starting: AtomicUsize,
+    /// How many containers have a process, from before their shim is started until it is gone.
+    busy: AtomicUsize,
     is_closed: AtomicBool,
 }
 
-/// A start in progress.
-struct Starting(Arc<Shared>);
+/// A container that has a process, or is about to.
+struct Busy(Arc<Shared>);
 
-impl Drop for Starting {
+impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.starting.fetch_sub(1, Ordering::SeqCst);
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Shared {
+    /// Counts a container.
+    fn busy(self: &Arc<Self>) -> Busy {
+        self.busy.fetch_add(1, Ordering::SeqCst);
+        Busy(Arc::clone(self))
+    }
+
     /// Counts a start; `None` when nothing may start any more.
-    fn begin(self: &Arc<Self>) -> Option<Starting> {
+    fn begin(self: &Arc<Self>) -> Option<Busy> {
         // Counted before the question: whoever closes either refuses it or waits for it.
-        self.starting.fetch_add(1, Ordering::SeqCst);
-        let starting = Starting(Arc::clone(self));
-        (!self.is_closed.load(Ordering::SeqCst)).then_some(starting)
+        let busy = self.busy();
+        (!self.is_closed.load(Ordering::SeqCst)).then_some(busy)
     }
 
     fn handle(&self, id: &ContainerId) -> Option<Handle> {
@@ -135,7 +140,7 @@ impl Runtime {
             dirs: dirs.clone(),
             containers: Mutex::default(),
             events,
-            starting: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
         });
         let runtime = Self { dirs: dirs.clone(), options, shim, probed, cgroups, shared };
@@ -161,26 +166,14 @@ impl Runtime {
         if self.shared.handle(&id).is_some() {
             return Err(StartError::AlreadyRunning { id: id.to_string() });
         }
-        let starting = self.shared.begin().ok_or(StartError::Closed)?;
+        let busy = self.shared.begin().ok_or(StartError::Closed)?;
         let (shim_launch, warnings) = self.prepare(launch)?;
-        let shared = Arc::clone(&self.shared);
-        let shim = self.shim.clone();
         // In a task of its own: a caller that gives up waiting must not leave a container behind
         // that nobody knows of.
-        let task = tokio::spawn(async move {
-            let _counted = starting;
-            attend::start(shared, shim, shim_launch).await
-        });
+        let task = tokio::spawn(attend::start(busy, self.shim.clone(), shim_launch));
         let mut started =
             task.await.map_err(|error| StartError::Shim { message: error.to_string() })??;
         started.warnings.extend(warnings);
-        if started.limited_by == LimitedBy::Rlimit {
-            started.warnings.push(
-                "limits are enforced by rlimit, memory for each process by itself and CPU by \
-                 priority only: this user may not make cgroups"
-                    .to_owned(),
-            );
-        }
         Ok(started)
     }
 
@@ -198,16 +191,11 @@ impl Runtime {
         }
     }
 
-    /// Starts nothing any more, kills what runs and waits for its end, that of containers which
-    /// were just being started too.
+    /// Starts nothing any more, kills what runs and waits until no process of it is left, nor of
+    /// containers which were just being started.
     pub async fn close(&self) {
         self.shared.is_closed.store(true, Ordering::SeqCst);
-        loop {
-            let is_starting = self.shared.starting.load(Ordering::SeqCst) > 0;
-            let running = self.running();
-            if running.is_empty() && !is_starting {
-                return;
-            }
+        while self.shared.busy.load(Ordering::SeqCst) > 0 {
             self.kill_all();
             tokio::time::sleep(CLOSE_POLL).await;
         }
@@ -243,9 +231,16 @@ impl Runtime {
         attend::exec(&self.dirs, id, command, timeout).await
     }
 
-    /// Finds the containers a previous process left, and takes over those that still run.
+    /// Finds the containers a previous process left, and takes over those that still run. Those
+    /// that were being started and had not begun are gone.
     pub fn recover(&self) -> Vec<Recovered> {
         adopt::recover(&self.shared)
+    }
+
+    /// The uids of all pods there are files of.
+    pub fn pods(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dirs.pods()).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
     /// Kills what is left of a pod and removes its files and logs.
@@ -281,15 +276,12 @@ impl Runtime {
             make_private_dir(dir)
                 .map_err(|source| StartError::Prepare { path: dir.clone(), source })?;
         }
-        for stale in [files::EXIT, files::STATE] {
+        for stale in [files::EXIT, files::STATE, files::BEGUN] {
             let _ = fs::remove_file(dir.join(stale));
         }
         let mut warnings = Vec::new();
         if self.probed.isolation == Isolation::None {
             warnings = fallback::rewrite(&mut launch, &dir.join(files::MESSAGE))?;
-        }
-        if launch.run_as.is_some_and(|wanted| !self.can_run_as(wanted)) {
-            warnings.push("runAsUser is ignored: only root can run as another user".to_owned());
         }
         let mut env = Vec::new();
         if launch.inherit_caller_env {
@@ -315,7 +307,7 @@ impl Runtime {
                 command: launch.command,
                 env,
                 working_dir: launch.working_dir.unwrap_or_else(|| PathBuf::from("/")),
-                run_as: launch.run_as,
+                credentials: launch.credentials,
                 limits: launch.limits,
                 cgroup,
                 rotation: self.options.rotation,
@@ -323,11 +315,6 @@ impl Runtime {
             },
             warnings,
         ))
-    }
-
-    fn can_run_as(&self, (uid, _): (u32, u32)) -> bool {
-        let own = rustix::process::geteuid();
-        own.is_root() || own.as_raw() == uid
     }
 }
 

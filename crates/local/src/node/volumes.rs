@@ -3,6 +3,7 @@
 
 mod atomic;
 mod host_path;
+mod ownership;
 mod payload;
 
 use std::collections::BTreeMap;
@@ -189,13 +190,27 @@ fn empty_dir(
         }
     }
     make_dir(&dir, 0o777)?;
+    if let Some(group) = ownership::wanted(pod) {
+        ownership::give(&dir, group, ownership::WRITE)
+            .map_err(|error| format!("cannot give {} to its group: {error}", dir.display()))?;
+    }
     Ok(dir)
 }
 
 fn write(pod: &Pod, volume: &Volume, payload: &Payload, dirs: &NodeDirs) -> Result<bool, String> {
     let dir = folder(pod, volume, dirs);
     make_dir(&dir, 0o755)?;
-    atomic::write(&dir, payload).map_err(|error| format!("cannot write {}: {error}", dir.display()))
+    let failed = |error: io::Error| format!("cannot write {}: {error}", dir.display());
+    let Some(group) = ownership::wanted(pod) else {
+        return atomic::write(&dir, payload).map_err(failed);
+    };
+    let mut payload = payload.clone();
+    payload.values_mut().for_each(|file| file.mode |= ownership::READ);
+    let has_changed = atomic::write(&dir, &payload).map_err(failed)?;
+    if has_changed {
+        ownership::give(&dir, group, ownership::READ).map_err(failed)?;
+    }
+    Ok(has_changed)
 }
 
 /// What a mount shows of its volume.

@@ -176,15 +176,20 @@ async fn logs_are_followed_through_rotation_to_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_root_runs_containers_as_others() {
     let mut node = Node::new();
-    let mut launch = script("user", "id -u");
-    launch.run_as = Some((12345, 12345));
+    let mut launch = script("user", "id -u; id -G; grep CapBnd /proc/self/status");
+    launch.credentials.user = Some(12345);
+    launch.credentials.group = Some(23456);
+    launch.credentials.groups = vec![34567];
+    launch.credentials.dropped_capabilities = (0..41).collect();
     let id = launch.id.clone();
-    let started = node.runtime.start(launch).await.unwrap();
+    node.runtime.start(launch).await.unwrap();
     assert_eq!(node.exited().await.code, 0);
-    if rustix::process::geteuid().is_root() {
-        assert_eq!(node.log(&id), "12345");
+    let log = node.log(&id);
+    let own = rustix::process::geteuid();
+    if own.is_root() {
+        assert_eq!(log, "12345\n23456 34567\nCapBnd:\t0000000000000000");
     } else {
-        assert!(started.warnings[0].contains("runAsUser is ignored"), "{started:?}");
+        assert_eq!(log.lines().next(), Some(own.as_raw().to_string().as_str()));
     }
 }
 

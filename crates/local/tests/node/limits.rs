@@ -39,6 +39,20 @@ async fn too_much_memory_ends_the_container() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn version_2_kills_a_container_for_its_memory_as_one() {
+    let mut node = Node::new();
+    let by = node.runtime.limited_by();
+    if by != LimitedBy::Cgroup2 {
+        println!("skipped: the memory controller of cgroup v2 is not to be had here, but {by}");
+        return;
+    }
+    let mut launch = script("hog2", &format!("{HOG} & sleep 60"));
+    launch.limits = limits();
+    let exited = node.run(launch).await;
+    assert_eq!((exited.code, exited.signal, exited.oom_killed), (137, Some(9), true), "{exited:?}");
+}
+
 fn has_cgroup(dir: &std::path::Path, name: &str) -> bool {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries

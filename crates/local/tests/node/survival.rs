@@ -16,8 +16,13 @@ const STRAY: &str = "(setsid sh -c 'echo $$; exec sleep 985' &) ; sleep 0.1; ";
 
 /// Another process of this test, which runs [`a_process_that_will_be_killed`].
 fn other_process(data: &Path, die_with_parent: bool) -> Child {
+    other("a_process_that_will_be_killed", data, die_with_parent)
+}
+
+/// Another process that runs one of the ignored tests here, as far as its first words.
+fn other(test: &str, data: &Path, die_with_parent: bool) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "node::survival::a_process_that_will_be_killed"])
+        .args(["--exact", &format!("node::survival::{test}")])
         .args(["--ignored", "--nocapture"])
         .env(DATA, data)
         .env(DIE, if die_with_parent { "1" } else { "0" })
@@ -117,4 +122,95 @@ async fn a_killed_shim_takes_its_container_with_it() {
     assert!(exited.message.contains("was killed"), "{exited:?}");
     eventually("the end of the rest", || !is_alive(&stray)).await;
     assert!(!is_alive(&started.pid.to_string()));
+}
+
+/// The containers of `data` that have a process, each as often as it has a shim or a main process.
+fn processes(data: &Path) -> Vec<String> {
+    let marker = format!("DATA={}", data.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let environ = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let mut variables = environ.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        if variables.clone().any(|variable| variable == marker) {
+            let id =
+                variables.find_map(|it| Some(it.strip_prefix("LOCKSTEP_CONTAINER=")?.to_owned()));
+            found.push(id.unwrap_or_default());
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by other tests, in a process of its own"]
+async fn a_process_that_is_killed_while_it_starts() {
+    let Some(data) = std::env::var_os(DATA).map(PathBuf::from) else { return };
+    let mut options = options();
+    options.die_with_parent = false;
+    let node = Node::at(data.clone(), options);
+    println!("containers run");
+    let starts = (0..40).map(|number| {
+        let mut launch = script(&format!("many{number}"), "exec sleep 982");
+        launch.env.push(("DATA".to_owned(), data.display().to_string()));
+        node.runtime.start(launch)
+    });
+    let _ = futures::future::join_all(starts).await;
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn starts_cut_short_by_a_crash_are_found_or_never_happen() {
+    let folder = tempfile::tempdir().unwrap();
+    for (round, pause_ms) in [5, 15, 30, 60, 120].into_iter().enumerate() {
+        let data = folder.path().join(round.to_string());
+        let mut other = other("a_process_that_is_killed_while_it_starts", &data, false);
+        tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let mut node = Node::at(data.clone(), options());
+        let found = node.runtime.recover();
+        let is_running = |one: &&lockstep_local::node::runtime::Recovered| {
+            matches!(one.state, RecoveredState::Running(_))
+        };
+        let mut running: Vec<_> =
+            found.iter().filter(is_running).map(|one| one.id.to_string()).collect();
+        running.sort();
+        // A shim that had not been given the word must not start its container later.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(processes(&data), running, "round {round}: {found:?}");
+        // What never began can be started as if nothing had happened.
+        let mut again = script("many39", "exit 7");
+        if !running.contains(&again.id.to_string()) {
+            again.id.attempt = u32::from(found.iter().any(|one| one.id == again.id));
+            assert_eq!(node.run(again).await.code, 7);
+        }
+        node.runtime.close().await;
+        assert_eq!(processes(&data), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn closing_waits_for_starts_in_flight() {
+    for pause_ms in [0, 5, 20, 50] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let node = Node::at(data.clone(), options());
+        let starts: Vec<_> = (0..20)
+            .map(|number| {
+                let mut launch = script(&format!("late{number}"), "exec sleep 981");
+                launch.env.push(("DATA".to_owned(), data.display().to_string()));
+                let runtime = node.runtime.clone();
+                tokio::spawn(async move { runtime.start(launch).await })
+            })
+            .collect();
+        tokio::time::sleep(std::time::Duration::from_millis(pause_ms)).await;
+        node.runtime.close().await;
+        assert_eq!(processes(&data), Vec::<String>::new());
+        for start in starts {
+            if let Err(error) = start.await.unwrap() {
+                assert_eq!(error.to_string(), "the node is shutting down");
+            }
+        }
+        assert_eq!(processes(&data), Vec::<String>::new(), "nothing starts any more");
+    }
 }

@@ -216,7 +216,7 @@ async fn without_namespaces_paths_and_names_are_replaced() {
     let mut launch = script("plain", text);
     launch.mounts.push(mount(&node, "vol-1", "/data", false));
     launch.env.push(("MASTER_ADDR".into(), "gang-0.gang:29500".into()));
-    launch.names = network.names(&pod, launch.env.iter().map(|(_, value)| value.as_str()));
+    launch.names = network.names(&pod, &[], launch.env.iter().map(|(_, value)| value.as_str()));
     let source = launch.mounts[0].source.display().to_string();
     let id = launch.id.clone();
     let started = node.runtime.start(launch).await.unwrap();

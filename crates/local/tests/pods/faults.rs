@@ -1,6 +1,6 @@
 //! What happens when the node goes away or comes back.
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use serde_json::json;
 
@@ -21,6 +21,31 @@ async fn a_restarted_agent_takes_over_what_runs() {
     assert_eq!(of(&before).state, of(&after).state, "it is the same instance");
     cluster.delete("p").await;
     cluster.until_gone("p").await;
+}
+
+#[tokio::test]
+async fn addresses_stay_with_their_pods_when_the_agent_is_restarted() {
+    let mut cluster = Cluster::start().await;
+    let ip = |pod: &Pod| pod.status.as_ref().and_then(|it| it.pod_ip.clone()).unwrap_or_default();
+    let mut before = Vec::new();
+    for name in ["a", "b", "c"] {
+        cluster.run(name, "sleep 100", json!({"restartPolicy": "Always"})).await;
+        before.push(ip(&cluster.until_phase(name, "Running").await));
+    }
+    cluster.delete("a").await;
+    cluster.until_gone("a").await;
+    cluster.stop_node().await;
+    cluster.start_node(true);
+    // Its address is given away only after those of the others are known.
+    cluster.run("d", "getent hosts b c > /dev/termination-log", json!({})).await;
+    let d = cluster.until_phase("d", "Succeeded").await;
+    assert!(!before[1..].contains(&ip(&d)), "{before:?}");
+    for (name, address) in ["b", "c"].into_iter().zip(&before[1..]) {
+        assert_eq!(ip(&cluster.until_phase(name, "Running").await), *address, "{name}");
+    }
+    let said = status(&d, "c").unwrap().state.clone().unwrap().terminated.unwrap().message;
+    let said = said.unwrap_or_default();
+    assert!(before[1..].iter().all(|address| said.contains(address)), "{said}");
 }
 
 #[tokio::test]

@@ -13,12 +13,8 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn new(recovered: Vec<(String, Known)>) -> Self {
-        let mut pods: HashMap<String, Vec<Known>> = HashMap::new();
-        for (uid, known) in recovered {
-            pods.entry(uid).or_default().push(known);
-        }
-        Self { pods: Some(pods) }
+    pub(super) fn new(recovered: Vec<(String, Vec<Known>)>) -> Self {
+        Self { pods: Some(recovered.into_iter().collect()) }
     }
 
     /// Notes an end that was told before the pod was: else it would run for ever.
@@ -62,7 +58,7 @@ mod tests {
         let since = Timestamp::UNIX_EPOCH;
         let running = known(KnownState::Running { since });
         let mut found =
-            Found::new(vec![("u".to_owned(), running.clone()), ("v".to_owned(), running)]);
+            Found::new(vec![("u".to_owned(), vec![running]), ("v".to_owned(), Vec::new())]);
         let exit = Exit { code: 3, ..Exit::default() };
         let ended = |uid: &str| Ended {
             pod_uid: uid.to_owned(),

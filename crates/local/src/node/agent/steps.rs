@@ -1,7 +1,6 @@
 //! Carrying out steps, and what follows when they are done.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
@@ -15,19 +14,22 @@ use super::patch::status_patch;
 use super::{Agent, Message};
 use crate::recorder::{Note, pod_reference};
 
-/// The longest wait between two tries of a write.
-const RETRY_MAX: Duration = Duration::from_secs(10);
-
 impl<B: Backend> Agent<B> {
-    /// Carries out one step, or sets it going.
-    pub(super) fn carry_out(&mut self, uid: &str, pod: &Arc<Pod>, step: Step) {
+    /// Carries out one step, or sets it going. Gives back what came of it if that is known at once.
+    pub(super) fn carry_out(&mut self, uid: &str, pod: &Arc<Pod>, step: Step) -> Option<Outcome> {
         let backend = Arc::clone(&self.backend);
         let pod = Arc::clone(pod);
         match step {
             Step::SetUp => {
+                if let Some(result) = backend.set_up_at_once(&pod) {
+                    return Some(Outcome::SetUp(result));
+                }
                 self.report(uid, async move { Outcome::SetUp(backend.set_up(pod).await) });
             }
             Step::Start { container, attempt } => {
+                if let Some(result) = backend.start_at_once(&pod, &container, attempt) {
+                    return Some(Outcome::Started { container, attempt, result });
+                }
                 let starts = Arc::clone(&self.starts);
                 self.report(uid, async move {
                     let _permit = starts.acquire().await;
@@ -65,10 +67,13 @@ impl<B: Backend> Agent<B> {
             Step::TearDown => backend.tear_down(uid),
             Step::Forget => {
                 backend.forget(uid);
-                self.pods.remove(uid);
-                self.queue.remove(&uid.to_owned());
+                let uid = uid.to_owned();
+                self.pods.remove(&uid);
+                self.queue.remove(&uid);
+                self.backoff.succeeded(&uid);
             }
         }
+        None
     }
 
     /// Notes what became of a step.
@@ -78,6 +83,7 @@ impl<B: Backend> Agent<B> {
         let memory = &mut entry.memory;
         let mut at = now;
         let mut notes = Vec::new();
+        let is_write = matches!(outcome, Outcome::Written(_) | Outcome::Deleted(_));
         match outcome {
             Outcome::SetUp(Ok(ip)) => memory.set_up(ip),
             Outcome::SetUp(Err(message)) => memory.set_up_failed(message, options, now),
@@ -98,7 +104,8 @@ impl<B: Backend> Agent<B> {
             }
             Outcome::Written(Ok(Some(pod))) => {
                 memory.status_written();
-                entry.failures = 0;
+                entry.is_failing = false;
+                self.backoff.succeeded(&uid);
                 if super::version(&pod) > super::version(&entry.pod) {
                     entry.pod = Arc::from(pod);
                 }
@@ -106,19 +113,25 @@ impl<B: Backend> Agent<B> {
             // The watch is about to tell what the pod is by now, or that it is gone.
             Outcome::Written(Ok(None)) => {
                 memory.status_written();
-                at = later(now, &mut entry.failures);
+                entry.is_failing = true;
             }
             Outcome::Written(Err(error)) => {
                 warn!(pod = %entry.pod.name_any(), %error, "status not written");
                 memory.status_written();
-                at = later(now, &mut entry.failures);
+                entry.is_failing = true;
             }
-            Outcome::Deleted(Ok(())) => entry.failures = 0,
+            Outcome::Deleted(Ok(())) => {
+                entry.is_failing = false;
+                self.backoff.succeeded(&uid);
+            }
             Outcome::Deleted(Err(error)) => {
                 warn!(pod = %entry.pod.name_any(), %error, "pod not deleted");
                 memory.delete_failed();
-                at = later(now, &mut entry.failures);
+                entry.is_failing = true;
             }
+        }
+        if entry.is_failing && is_write {
+            at = now.checked_add(self.backoff.failed(&uid)).unwrap_or(now);
         }
         let pod = Arc::clone(&entry.pod);
         for (told, container) in notes {
@@ -159,14 +172,6 @@ impl<B: Backend> Agent<B> {
     }
 }
 
-/// When to try a write again that failed.
-fn later(now: Timestamp, failures: &mut u32) -> Timestamp {
-    let factor = 1_u32.checked_shl(*failures).unwrap_or(u32::MAX);
-    *failures = failures.saturating_add(1);
-    let wait = Duration::from_millis(200).saturating_mul(factor).min(RETRY_MAX);
-    now.checked_add(wait).unwrap_or(now)
-}
-
 /// Writes the status; gives back the object as it is now, `None` when it is no longer the one we
 /// know.
 async fn write_status(
@@ -197,5 +202,134 @@ async fn confirm_delete(client: &Client, pod: &Pod) -> kube::Result<()> {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use futures::future::BoxFuture;
+    use lockstep_control::plan::pod::{HookKind, Known, ProbeKind, ProbeOutcome, StartFailure};
+
+    use super::super::{AgentOptions, Launched};
+    use super::*;
+    use crate::feeds::Feeds;
+
+    /// A backend that starts everything at once.
+    struct Instantly;
+
+    impl Backend for Instantly {
+        fn host_ip(&self, _node: &str) -> String {
+            "127.0.0.1".to_owned()
+        }
+
+        fn set_up(&self, _pod: Arc<Pod>) -> BoxFuture<'static, Result<String, String>> {
+            async { Ok("127.0.0.2".to_owned()) }.boxed()
+        }
+
+        fn start(
+            &self,
+            _pod: Arc<Pod>,
+            _container: String,
+            _attempt: u32,
+        ) -> BoxFuture<'static, Result<Launched, StartFailure>> {
+            async { Ok(Launched { at: Timestamp::now(), notes: Vec::new() }) }.boxed()
+        }
+
+        fn run_hook(
+            &self,
+            _pod: Arc<Pod>,
+            _container: String,
+            _attempt: u32,
+            _kind: HookKind,
+            _within: Option<Duration>,
+        ) -> BoxFuture<'static, bool> {
+            async { true }.boxed()
+        }
+
+        fn probe(
+            &self,
+            _pod: Arc<Pod>,
+            _container: String,
+            _attempt: u32,
+            _kind: ProbeKind,
+        ) -> BoxFuture<'static, ProbeOutcome> {
+            async { ProbeOutcome::Success }.boxed()
+        }
+
+        fn terminate(&self, _pod_uid: &str, _container: &str, _attempt: u32, _signal: i32) {}
+
+        fn kill(&self, _pod_uid: &str, _container: &str, _attempt: u32) {}
+
+        fn forget(&self, _pod_uid: &str) {}
+
+        fn recover(&self) -> Vec<(String, Vec<Known>)> {
+            Vec::new()
+        }
+
+        fn tells_events(&self) -> bool {
+            false
+        }
+    }
+
+    /// A server with one pod, which answers every patch with `code`; counts them.
+    fn client(code: u16, count: &Arc<AtomicUsize>) -> Client {
+        let count = Arc::clone(count);
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let is_patch = request.method() == http::Method::PATCH;
+            let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+            let is_pods = request.uri().path().ends_with("/pods");
+            count.fetch_add(usize::from(is_patch), Ordering::SeqCst);
+            let answer = match (is_patch, is_watch) {
+                (true, _) => Some((code, format!(r#"{{"kind":"Status","code":{code}}}"#))),
+                (_, true) => None,
+                _ => {
+                    let pod = r#"{"metadata":{"name":"p","namespace":"ns","uid":"u",
+                        "resourceVersion":"1"},"spec":{"nodeName":"n","containers":
+                        [{"name":"c"}]},"status":{"phase":"Pending"}}"#;
+                    let items = if is_pods { pod } else { "" };
+                    let meta = r#""metadata":{"resourceVersion":"1"}"#;
+                    Some((200, format!(r#"{{{meta},"items":[{items}]}}"#)))
+                }
+            };
+            async move {
+                let Some((code, text)) = answer else { return std::future::pending().await };
+                http::Response::builder()
+                    .status(code)
+                    .body(kube::client::Body::from(text.into_bytes()))
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn a_status_that_is_not_taken_is_written_again_later_and_later() {
+        let mut agents = Vec::new();
+        for code in [404, 409, 500] {
+            let count = Arc::<AtomicUsize>::default();
+            let client = client(code, &count);
+            let feeds = Feeds::start(&client);
+            let (ends, receiver) = tokio::sync::mpsc::unbounded_channel();
+            let options = AgentOptions::for_node("n");
+            let pods = feeds.pods.clone();
+            let agent = Agent::start(client, pods, Arc::new(Instantly), receiver, options);
+            agents.push((code, count, agent, ends, feeds));
+        }
+        let limit = std::time::Instant::now() + Duration::from_secs(30);
+        for (code, count, ..) in &agents {
+            while count.load(Ordering::SeqCst) < 2 {
+                assert!(std::time::Instant::now() < limit, "{code}: it is not tried again");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        // After 0, 200, 600 and 1400 milliseconds.
+        tokio::time::sleep(Duration::from_millis(900)).await;
+        for (code, count, ..) in &agents {
+            let count = count.load(Ordering::SeqCst);
+            assert!(count <= 5, "{code}: {count} writes in about a second");
+        }
     }
 }

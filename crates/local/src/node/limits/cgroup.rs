@@ -192,7 +192,65 @@ fn weight(milli: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
     use super::*;
+
+    #[test]
+    fn limits_of_version_2_are_written_as_the_kernel_reads_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        for file in ["cgroup.procs", "cpu.max", "cpu.weight"] {
+            fs::write(dir.join(file), "").unwrap();
+        }
+        let limits = Limits {
+            memory_bytes: Some(1 << 20),
+            cpu_milli: Some(1500),
+            cpu_request_milli: Some(1000),
+        };
+        let cgroup = Cgroup::create(&CgroupPlan::V2 { dir: dir.to_owned() }, &limits).unwrap();
+        let read = |file: &str| fs::read_to_string(dir.join(file)).unwrap();
+        assert_eq!(
+            (read("memory.max").as_str(), read("memory.swap.max").as_str()),
+            ("1048576", "0")
+        );
+        assert_eq!(
+            (read("cpu.max").as_str(), read("cpu.weight").as_str()),
+            ("150000 100000", "39")
+        );
+        assert_eq!(read("memory.oom.group"), "1");
+        fs::write(dir.join("memory.events"), "oom 3\noom_kill 2\n").unwrap();
+        assert_eq!(cgroup.oom_kills(), 2);
+    }
+
+    #[test]
+    fn a_group_of_version_2_takes_processes_in_and_ends_them_all() {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let root = super::super::mount_point(&mounts, "cgroup2", None);
+        let dir = root.map(|root| root.join(format!("lockstep-test-{}", std::process::id())));
+        let Some(dir) = dir.filter(|dir| fs::create_dir(dir).is_ok()) else {
+            println!("skipped: no groups of version 2 can be made here");
+            return;
+        };
+        let plan = CgroupPlan::V2 { dir: dir.clone() };
+        let cgroup = Cgroup::create(&plan, &Limits::default()).unwrap();
+        let mut shell = Command::new("sh")
+            .args(["-c", "read go; setsid sleep 977 & sleep 977"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        rustix::io::write(&cgroup.procs()[0], shell.id().to_string().as_bytes()).unwrap();
+        shell.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let count = || fs::read_to_string(dir.join("cgroup.procs")).unwrap().lines().count();
+        while count() < 3 {
+            thread::sleep(Duration::from_millis(5));
+        }
+        cgroup.kill();
+        assert!(!shell.wait().unwrap().success());
+        cgroup.remove();
+        assert!(!dir.exists());
+    }
 
     #[test]
     fn cpu_values_are_the_kubelets() {

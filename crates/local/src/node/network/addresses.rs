@@ -56,7 +56,10 @@ pub(super) struct Addresses {
     next: u16,
     by_pod: BTreeMap<String, Ipv4Addr>,
     promised: BTreeMap<PodName, Ipv4Addr>,
-    used: BTreeSet<Ipv4Addr>,
+    /// The addresses of pods.
+    given: BTreeSet<Ipv4Addr>,
+    /// The addresses that were promised.
+    reserved: BTreeSet<Ipv4Addr>,
 }
 
 impl Addresses {
@@ -66,7 +69,8 @@ impl Addresses {
             next: 2,
             by_pod: BTreeMap::new(),
             promised: BTreeMap::new(),
-            used: BTreeSet::new(),
+            given: BTreeSet::new(),
+            reserved: BTreeSet::new(),
         }
     }
 
@@ -76,11 +80,11 @@ impl Addresses {
             return Some(*address);
         }
         let promised = self.promised.get(name).copied();
-        let address = match promised.filter(|address| !self.is_given(*address)) {
+        let address = match promised.filter(|address| !self.given.contains(address)) {
             Some(address) => address,
             None => self.free()?,
         };
-        self.by_pod.insert(uid.to_owned(), address);
+        self.give(uid, address);
         Some(address)
     }
 
@@ -90,6 +94,7 @@ impl Addresses {
             return Some(*address);
         }
         let address = self.free()?;
+        self.reserved.insert(address);
         self.promised.insert(name.clone(), address);
         Some(address)
     }
@@ -99,25 +104,23 @@ impl Addresses {
         if self.by_pod.contains_key(uid) {
             return true;
         }
-        if self.is_given(address) {
+        if self.given.contains(&address) {
             return false;
         }
-        self.used.insert(address);
-        self.by_pod.insert(uid.to_owned(), address);
+        self.give(uid, address);
         true
     }
 
     pub(super) fn release(&mut self, uid: &str) {
         // A promised address waits for the next pod of that name: others were told it.
-        if let Some(address) = self.by_pod.remove(uid)
-            && !self.promised.values().any(|promised| *promised == address)
-        {
-            self.used.remove(&address);
+        if let Some(address) = self.by_pod.remove(uid) {
+            self.given.remove(&address);
         }
     }
 
-    fn is_given(&self, address: Ipv4Addr) -> bool {
-        self.by_pod.values().any(|given| *given == address)
+    fn give(&mut self, uid: &str, address: Ipv4Addr) {
+        self.given.insert(address);
+        self.by_pod.insert(uid.to_owned(), address);
     }
 
     fn free(&mut self) -> Option<Ipv4Addr> {
@@ -127,7 +130,7 @@ impl Addresses {
             let [high, low] = self.next.to_be_bytes();
             self.next = self.next.checked_add(1).filter(|next| *next < u16::MAX).unwrap_or(2);
             let address = Ipv4Addr::new(127, self.network, high, low);
-            if self.used.insert(address) {
+            if !self.given.contains(&address) && !self.reserved.contains(&address) {
                 return Some(address);
             }
         }

@@ -1,13 +1,16 @@
-//! One hosts file per namespace, rewritten in place because containers have it mounted.
+//! The names of pods and services, and the hosts files they are in: one per namespace, and one for
+//! each pod that has names of its own.
+
+mod file;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+pub(super) use self::file::create;
+use self::file::{HostsFile, Place};
 use super::PodName;
 
 const DOMAIN: &str = "svc.cluster.local";
@@ -17,14 +20,35 @@ pub(super) struct Hosts {
     dir: PathBuf,
     /// What every file starts with.
     head: String,
-    /// In the order they came: a new one is appended, and what readers see before it does not move.
     entries: BTreeMap<u64, Entry>,
     next: u64,
-    pods: BTreeMap<String, u64>,
-    services: BTreeMap<(String, String), Vec<(Ipv4Addr, u64)>>,
-    files: BTreeMap<String, NamespaceFile>,
+    pods: BTreeMap<String, (PodName, u64)>,
+    /// Who has a name now.
+    owners: BTreeMap<PodName, String>,
+    services: BTreeMap<(String, String), BTreeMap<Ipv4Addr, u64>>,
+    files: BTreeMap<Reader, Lines>,
+    /// Whose names are all known: those of pods, those of services.
+    known: (bool, bool),
 }
 
+/// Who sees a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reader {
+    /// All pods of a namespace.
+    Namespace(String),
+    /// One pod.
+    Pod { namespace: String, uid: String },
+}
+
+impl Reader {
+    fn namespace(&self) -> &str {
+        match self {
+            Self::Namespace(namespace) | Self::Pod { namespace, .. } => namespace,
+        }
+    }
+}
+
+#[derive(Clone)]
 struct Entry {
     address: Ipv4Addr,
     namespace: String,
@@ -34,11 +58,10 @@ struct Entry {
     bare: Option<String>,
 }
 
-struct NamespaceFile {
-    file: File,
-    path: PathBuf,
-    written: String,
-    is_stale: bool,
+/// A file and which entry is where in it.
+struct Lines {
+    file: HostsFile,
+    places: BTreeMap<u64, Place>,
 }
 
 impl Hosts {
@@ -50,102 +73,126 @@ impl Hosts {
             entries: BTreeMap::new(),
             next: 0,
             pods: BTreeMap::new(),
+            owners: BTreeMap::new(),
             services: BTreeMap::new(),
             files: BTreeMap::new(),
+            known: (false, false),
         }
     }
 
-    pub(super) fn set_pod(&mut self, uid: &str, name: &PodName, address: Ipv4Addr) {
+    pub(super) fn set_pod(
+        &mut self,
+        uid: &str,
+        name: &PodName,
+        address: Ipv4Addr,
+    ) -> io::Result<()> {
+        if let Some((known, number)) = self.pods.get(uid)
+            && known == name
+            && self.entries.get(number).is_some_and(|entry| entry.address == address)
+        {
+            return Ok(());
+        }
         let local = name.subdomain.as_ref().map(|domain| format!("{}.{domain}", name.hostname));
         let bare = Some(name.hostname.clone());
         let entry = Entry { address, namespace: name.namespace.clone(), local, bare };
-        let is_same = |old: &Entry| {
-            (&old.namespace, &old.local, &old.bare) == (&entry.namespace, &entry.local, &entry.bare)
-        };
         // A pod that takes the place of another also takes its name.
-        let replaced: Vec<u64> = self
-            .pods
-            .iter()
-            .filter(|(other, number)| {
-                other.as_str() == uid || self.entries.get(number).is_some_and(is_same)
-            })
-            .map(|(_, number)| *number)
-            .collect();
-        if let [only] = replaced[..] {
-            let is_unchanged = |old: &Entry| is_same(old) && old.address == address;
-            if self.pods.contains_key(uid) && self.entries.get(&only).is_some_and(is_unchanged) {
-                return;
-            }
+        let other = self.owners.insert(name.clone(), uid.to_owned());
+        let replaced = [self.pods.remove(uid), other.and_then(|other| self.pods.remove(&other))];
+        let number = self.number(entry);
+        self.pods.insert(uid.to_owned(), (name.clone(), number));
+        let gone: Vec<u64> = replaced.into_iter().flatten().map(|(_, number)| number).collect();
+        if self.dir.join(&name.namespace).exists() {
+            // Containers of an earlier process have it mounted.
+            self.open_namespace(&name.namespace)?;
         }
-        for number in replaced {
-            self.entries.remove(&number);
-            self.pods.retain(|_, kept| *kept != number);
-        }
-        let number = self.add(entry);
-        self.pods.insert(uid.to_owned(), number);
+        self.change(&[number], &gone)
     }
 
-    /// Returns whether anything changed.
-    pub(super) fn remove_pod(&mut self, uid: &str) -> bool {
-        let Some(number) = self.pods.remove(uid) else { return false };
-        self.entries.remove(&number);
-        self.mark_stale();
-        true
+    pub(super) fn remove_pod(&mut self, uid: &str) -> io::Result<()> {
+        let Some((name, number)) = self.pods.remove(uid) else { return Ok(()) };
+        if self.owners.get(&name).is_some_and(|owner| owner == uid) {
+            self.owners.remove(&name);
+        }
+        let changed = self.change(&[], &[number]);
+        let namespace = name.namespace;
+        self.files.remove(&Reader::Pod { namespace: namespace.clone(), uid: uid.to_owned() });
+        if !self.has_pods(&namespace) {
+            // Nobody has it mounted any more.
+            self.files.remove(&Reader::Namespace(namespace.clone()));
+            let _ = fs::remove_file(self.dir.join(namespace));
+        }
+        changed
     }
 
-    /// Returns whether anything changed.
+    /// Makes the name of a service stand for these addresses.
     pub(super) fn set_service(
         &mut self,
         namespace: &str,
         name: &str,
         addresses: &[Ipv4Addr],
-    ) -> bool {
+    ) -> io::Result<()> {
         let key = (namespace.to_owned(), name.to_owned());
-        let old = self.services.remove(&key).unwrap_or_default();
+        let mut known = self.services.remove(&key).unwrap_or_default();
         let wanted: BTreeSet<_> = addresses.iter().copied().collect();
-        let (mut kept, gone): (Vec<_>, Vec<_>) =
-            old.into_iter().partition(|(address, _)| wanted.contains(address));
-        let has: BTreeSet<_> = kept.iter().map(|(address, _)| *address).collect();
-        let mut has_changed = !gone.is_empty();
-        for (_, number) in gone {
-            self.entries.remove(&number);
+        let mut gone = Vec::new();
+        known.retain(|address, number| {
+            let stays = wanted.contains(address);
+            gone.extend((!stays).then_some(*number));
+            stays
+        });
+        let mut added = Vec::new();
+        for address in wanted {
+            if known.contains_key(&address) {
+                continue;
+            }
+            let (namespace, local) = (namespace.to_owned(), Some(name.to_owned()));
+            let number = self.number(Entry { address, namespace, local, bare: None });
+            known.insert(address, number);
+            added.push(number);
         }
-        for address in wanted.difference(&has) {
-            let local = Some(name.to_owned());
-            let entry =
-                Entry { address: *address, namespace: namespace.to_owned(), local, bare: None };
-            kept.push((*address, self.add(entry)));
-            has_changed = true;
+        if !known.is_empty() {
+            self.services.insert(key, known);
         }
-        if !kept.is_empty() {
-            self.services.insert(key, kept);
+        self.change(&added, &gone)
+    }
+
+    /// All pods of this node have been told: files of namespaces without any are leftovers.
+    pub(super) fn pods_known(&mut self) -> io::Result<()> {
+        self.known.0 = true;
+        for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let is_used = entry.file_name().to_str().is_some_and(|name| self.has_pods(name));
+            if !is_used {
+                let _ = fs::remove_file(entry.path());
+            }
         }
-        if has_changed {
-            self.mark_stale();
-        }
-        has_changed
+        self.settle()
+    }
+
+    /// All services have been told.
+    pub(super) fn services_known(&mut self) -> io::Result<()> {
+        self.known.1 = true;
+        self.settle()
     }
 
     /// The file of a namespace, up to date.
     pub(super) fn file(&mut self, namespace: &str) -> io::Result<PathBuf> {
-        if !self.files.contains_key(namespace) {
-            crate::node::runtime::make_private_dir(&self.dir)?;
-            let path = self.dir.join(namespace);
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
-            // Containers may run as other users.
-            fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
-            file.set_len(0)?;
-            let file = NamespaceFile { file, path, written: String::new(), is_stale: true };
-            self.files.insert(namespace.to_owned(), file);
-        }
-        self.write(namespace)?;
-        Ok(self.files[namespace].path.clone())
+        self.open_namespace(namespace)?;
+        let lines = &self.files[&Reader::Namespace(namespace.to_owned())];
+        Ok(lines.file.path().to_owned())
     }
 
-    /// Writes all files that are out of date.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        let namespaces: Vec<_> = self.files.keys().cloned().collect();
-        namespaces.iter().try_for_each(|namespace| self.write(namespace))
+    /// The file of one pod, with lines of its own, up to date.
+    pub(super) fn file_of(
+        &mut self,
+        uid: &str,
+        namespace: &str,
+        path: &Path,
+        own: &str,
+    ) -> io::Result<PathBuf> {
+        let reader = Reader::Pod { namespace: namespace.to_owned(), uid: uid.to_owned() };
+        let head = format!("{}{own}", self.head);
+        self.open(reader, path, &head)?;
+        Ok(path.to_owned())
     }
 
     /// All names a pod of `namespace` can use.
@@ -157,38 +204,77 @@ impl Hosts {
         self.entries.values().flat_map(names).collect()
     }
 
-    fn add(&mut self, entry: Entry) -> u64 {
+    fn has_pods(&self, namespace: &str) -> bool {
+        let first =
+            PodName { namespace: namespace.to_owned(), hostname: String::new(), subdomain: None };
+        let next = self.owners.range(first..).next();
+        next.is_some_and(|(name, _)| name.namespace == namespace)
+    }
+
+    fn number(&mut self, entry: Entry) -> u64 {
         self.next += 1;
         self.entries.insert(self.next, entry);
-        self.mark_stale();
         self.next
     }
 
-    fn mark_stale(&mut self) {
-        for file in self.files.values_mut() {
-            file.is_stale = true;
-        }
+    fn open_namespace(&mut self, namespace: &str) -> io::Result<()> {
+        let (path, head) = (self.dir.join(namespace), self.head.clone());
+        self.open(Reader::Namespace(namespace.to_owned()), &path, &head)
     }
 
-    fn write(&mut self, namespace: &str) -> io::Result<()> {
-        let Some(file) = self.files.get_mut(namespace).filter(|file| file.is_stale) else {
+    fn open(&mut self, reader: Reader, path: &Path, head: &str) -> io::Result<()> {
+        if self.files.contains_key(&reader) {
             return Ok(());
-        };
-        let mut text = self.head.clone();
-        for entry in self.entries.values() {
-            let names = entry.names(namespace);
-            if !names.is_empty() {
-                writeln!(text, "{} {}", entry.address, names.join(" "))
-                    .expect("a String takes anything");
+        }
+        let mut lines = Lines { file: HostsFile::open(path, head)?, places: BTreeMap::new() };
+        for (number, entry) in &self.entries {
+            lines.put(*number, entry, reader.namespace())?;
+        }
+        if self.known == (true, true) {
+            lines.file.settle()?;
+        }
+        self.files.insert(reader, lines);
+        Ok(())
+    }
+
+    /// Writes what has changed. The new comes before the old goes, so that a name which moves is
+    /// always somewhere.
+    fn change(&mut self, added: &[u64], gone: &[u64]) -> io::Result<()> {
+        let mut outcome = Ok(());
+        for (reader, lines) in &mut self.files {
+            for number in added {
+                if let Some(entry) = self.entries.get(number) {
+                    outcome = outcome.and(lines.put(*number, entry, reader.namespace()));
+                }
+            }
+            for place in gone.iter().filter_map(|number| lines.places.remove(number)) {
+                outcome = outcome.and(lines.file.take(place));
             }
         }
-        // Readers hold the file open; what stays the same is not touched under them.
-        let same = common_prefix(&file.written, &text);
-        file.file.write_all_at(&text.as_bytes()[same..], same as u64)?;
-        file.file.set_len(text.len() as u64)?;
-        file.written = text;
-        file.is_stale = false;
-        Ok(())
+        for number in gone {
+            self.entries.remove(number);
+        }
+        outcome
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        if self.known != (true, true) {
+            return Ok(());
+        }
+        self.files.values_mut().try_for_each(|lines| lines.file.settle())
+    }
+}
+
+impl Lines {
+    fn put(&mut self, number: u64, entry: &Entry, namespace: &str) -> io::Result<()> {
+        let names = entry.names(namespace).join(" ");
+        if names.is_empty() || self.places.contains_key(&number) {
+            return Ok(());
+        }
+        let place = self.file.put(&format!("{} {names}", entry.address))?;
+        self.places.insert(number, place);
+        // A service may have several addresses, a pod has one.
+        if entry.bare.is_some() { self.file.supersede(&names) } else { Ok(()) }
     }
 }
 
@@ -212,7 +298,7 @@ impl Entry {
 /// The usual loopback names and the machine's own entries.
 fn head(machine: &str) -> String {
     let mut head = String::from(
-        "# Written by lockstep, and rewritten as pods come and go.\n\
+        "# Written by lockstep, and changed as pods come and go.\n\
          127.0.0.1 localhost\n\
          ::1 localhost ip6-localhost ip6-loopback\n",
     );
@@ -229,14 +315,8 @@ fn head(machine: &str) -> String {
     head
 }
 
-fn common_prefix(a: &str, b: &str) -> usize {
-    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use super::*;
 
     fn pod(namespace: &str, hostname: &str, subdomain: Option<&str>) -> PodName {
@@ -251,21 +331,24 @@ mod tests {
         Ipv4Addr::new(127, 64, 0, last)
     }
 
+    /// The lines of a file that count, without the usual loopback ones.
+    fn live(path: &Path) -> Vec<String> {
+        let text = fs::read_to_string(path).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with('#')).skip(2);
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
     #[test]
     fn names_follow_pods_and_services_in_the_same_file() {
         let dir = tempfile::tempdir().unwrap();
         let machine = "127.0.0.1 localhost\n::1 localhost\n127.0.1.1 box # mine\n\n# no\n";
         let mut hosts = Hosts::new(dir.path().join("hosts"), machine);
         let path = hosts.file("ns").unwrap();
-        let inode = fs::metadata(&path).unwrap().ino();
-        hosts.set_pod("a", &pod("ns", "gang-0", Some("gang")), ip(2));
-        hosts.set_pod("b", &pod("ns", "alone", None), ip(3));
-        hosts.set_pod("c", &pod("other", "far", Some("gang")), ip(4));
-        assert!(hosts.set_service("ns", "web", &[ip(2), ip(3)]));
-        assert!(!hosts.set_service("ns", "web", &[ip(3), ip(2)]));
-        hosts.flush().unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        let lines: Vec<_> = text.lines().skip(3).collect();
+        hosts.set_pod("a", &pod("ns", "gang-0", Some("gang")), ip(2)).unwrap();
+        hosts.set_pod("b", &pod("ns", "alone", None), ip(3)).unwrap();
+        hosts.set_pod("c", &pod("other", "far", Some("gang")), ip(4)).unwrap();
+        hosts.set_service("ns", "web", &[ip(2), ip(3)]).unwrap();
+        hosts.set_service("ns", "web", &[ip(3), ip(2)]).unwrap();
         let want = [
             "127.0.1.1 box",
             "127.64.0.2 gang-0.gang.ns.svc.cluster.local gang-0.gang.ns.svc gang-0.gang.ns \
@@ -275,16 +358,53 @@ mod tests {
             "127.64.0.2 web.ns.svc.cluster.local web.ns.svc web.ns web",
             "127.64.0.3 web.ns.svc.cluster.local web.ns.svc web.ns web",
         ];
-        assert_eq!(lines, want);
-        hosts.set_pod("d", &pod("ns", "gang-0", Some("gang")), ip(9));
-        assert!(hosts.remove_pod("b"));
-        assert!(!hosts.remove_pod("a"), "its name went to another pod");
-        assert!(hosts.set_service("ns", "web", &[]));
-        hosts.flush().unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        assert_eq!(text.lines().skip(4).count(), 2, "{text}");
-        assert!(text.contains("127.64.0.9 gang-0.gang.ns.svc"));
-        assert_eq!(fs::metadata(&path).unwrap().ino(), inode);
-        assert_eq!(hosts.names("ns").get("gang-0"), Some(&ip(9)));
+        assert_eq!(live(&path), want);
+        hosts.set_pod("d", &pod("ns", "gang-0", Some("gang")), ip(9)).unwrap();
+        hosts.remove_pod("b").unwrap();
+        hosts.remove_pod("a").unwrap();
+        hosts.set_service("ns", "web", &[]).unwrap();
+        let lines = live(&path);
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines.iter().any(|line| line.starts_with("127.64.0.9 gang-0.gang.ns.svc")));
+        assert_eq!(hosts.names("ns").get("gang-0"), Some(&ip(9)), "its name went to another pod");
+        assert_eq!(hosts.names("ns").get("alone"), None);
+    }
+
+    #[test]
+    fn a_pod_may_have_lines_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut hosts = Hosts::new(dir.path().join("hosts"), "");
+        hosts.set_pod("a", &pod("ns", "a", None), ip(2)).unwrap();
+        let own = "# Entries added by HostAliases.\n10.0.0.9\tdb\tdb.example\n";
+        let path = hosts.file_of("a", "ns", &dir.path().join("pods/a/hosts"), own).unwrap();
+        hosts.set_pod("b", &pod("ns", "b", None), ip(3)).unwrap();
+        assert_eq!(live(&path), ["10.0.0.9\tdb\tdb.example", "127.64.0.2 a", "127.64.0.3 b"]);
+    }
+
+    #[test]
+    fn files_survive_a_restart_and_go_with_their_namespace() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("hosts");
+        let mut hosts = Hosts::new(folder.clone(), "");
+        for namespace in ["one", "two"] {
+            hosts.set_pod(namespace, &pod(namespace, "p", None), ip(2)).unwrap();
+            hosts.file(namespace).unwrap();
+        }
+        hosts.set_service("one", "web", &[ip(7)]).unwrap();
+        let before = live(&folder.join("one"));
+        drop(hosts);
+        let mut hosts = Hosts::new(folder.clone(), "");
+        hosts.set_pod("one", &pod("one", "p", None), ip(2)).unwrap();
+        hosts.set_pod("new", &pod("one", "q", None), ip(3)).unwrap();
+        hosts.pods_known().unwrap();
+        assert!(!folder.join("two").exists(), "its namespace has no pods any more");
+        let after = live(&folder.join("one"));
+        assert_eq!(after[..before.len()], before[..], "services are not known yet");
+        hosts.services_known().unwrap();
+        assert_eq!(live(&folder.join("one")), ["127.64.0.2 p", "127.64.0.3 q"]);
+        hosts.remove_pod("one").unwrap();
+        assert!(folder.join("one").exists());
+        hosts.remove_pod("new").unwrap();
+        assert!(!folder.join("one").exists());
     }
 }

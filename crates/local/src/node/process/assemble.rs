@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, HostAlias, Pod};
 use kube::ResourceExt;
 use lockstep_api::quantity::Quantity;
 use lockstep_control::plan::pod::{StartFailure, containers};
 
-use super::{Inner, honour, id};
+use super::{Inner, credentials, honour, id};
 use crate::node::agent::{Launched, Told};
 use crate::node::devices::{self, Devices};
 use crate::node::env::{self, ConfigError};
@@ -44,7 +44,8 @@ impl Inner {
             let told = started.warnings.into_iter();
             notes.extend(told.map(|message| Told::warning("NotHonoured", message)));
             let container = containers(pod).find(|(_, it)| it.name == name).map(|(_, it)| it);
-            let ignored = container.map(|it| honour::ignored(pod, it)).unwrap_or_default();
+            let rights = &self.rights;
+            let ignored = container.map(|it| honour::ignored(pod, it, rights)).unwrap_or_default();
             if !ignored.is_empty() {
                 let fields = ignored.join(", ");
                 let message = format!(
@@ -94,15 +95,15 @@ impl Inner {
             // Nothing can be mounted over /etc/hosts: names in the environment become addresses.
             let texts = environment.variables.iter().map(|(_, value)| value.as_str());
             let texts = texts.chain(launch.command.iter().map(String::as_str));
-            launch.names = self.network.names(&identity, texts);
-        } else if !is_on_host_network(pod) {
-            let hosts = self.network.hosts_file(&identity.namespace);
-            launch.hosts_file = Some(hosts.map_err(|error| create(&error))?);
+            launch.names = self.network.names(&identity, aliases(pod), texts);
+        } else {
+            launch.hosts_file = self.hosts_file(pod).map_err(|error| create(&error))?;
         }
         launch.env = environment.variables;
         self.give_devices(&container, &mut launch)?;
         launch.limits = limits(&container);
-        launch.run_as = run_as(pod, &container);
+        launch.credentials =
+            credentials::of(pod, &container, &self.rights).map_err(StartFailure::Config)?;
         if let Some(path) = &container.termination_message_path {
             launch.termination_message_path.clone_from(path);
         }
@@ -111,6 +112,17 @@ impl Inner {
         let warnings = environment.warnings.into_iter();
         let told = |it| Told::warning("InvalidEnvironmentVariableNames", it);
         Ok((launch, warnings.map(told).collect()))
+    }
+
+    /// What the pod sees as `/etc/hosts`; nothing of its own when it is the machine's.
+    pub(super) fn hosts_file(&self, pod: &Pod) -> std::io::Result<Option<PathBuf>> {
+        let (uid, namespace) = (pod.uid().unwrap_or_default(), pod.namespace().unwrap_or_default());
+        match (is_on_host_network(pod), aliases(pod)) {
+            (true, []) => Ok(None),
+            (true, aliases) => self.network.machine_hosts_file(&uid, aliases).map(Some),
+            (false, []) => self.network.hosts_file(&namespace).map(Some),
+            (false, aliases) => self.network.hosts_file_of(&uid, &namespace, aliases).map(Some),
+        }
     }
 
     /// Gives the container the devices it asks for, and tells it which.
@@ -229,6 +241,11 @@ pub(super) fn pod_name(pod: &Pod) -> PodName {
     }
 }
 
+fn aliases(pod: &Pod) -> &[HostAlias] {
+    let aliases = pod.spec.as_ref().and_then(|spec| spec.host_aliases.as_deref());
+    aliases.unwrap_or_default()
+}
+
 fn is_on_host_network(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| spec.host_network == Some(true))
 }
@@ -252,17 +269,6 @@ fn limits(container: &Container) -> Limits {
         cpu_request_milli: amount(false, "cpu", true),
         memory_bytes: amount(true, "memory", false),
     }
-}
-
-fn run_as(pod: &Pod, container: &Container) -> Option<(u32, u32)> {
-    let of_pod = pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
-    let own = container.security_context.as_ref();
-    let user =
-        own.and_then(|it| it.run_as_user).or_else(|| of_pod.and_then(|it| it.run_as_user))?;
-    let group =
-        own.and_then(|it| it.run_as_group).or_else(|| of_pod.and_then(|it| it.run_as_group));
-    let user = u32::try_from(user).ok()?;
-    Some((user, group.and_then(|group| u32::try_from(group).ok()).unwrap_or(user)))
 }
 
 /// What a refusal to start means for the container.

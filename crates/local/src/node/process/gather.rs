@@ -12,28 +12,29 @@ use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 
+use tokio::task::JoinSet;
+
 use super::Inner;
 use crate::node::network::Network;
 use crate::node::sources::{NodeFacts, Sources, references};
 use crate::observe::{Change, ObjectKey, follow};
 
-/// All services, kept up to date, and their names made to resolve.
-#[derive(Clone, Default)]
+/// All services, kept up to date, and their names made to resolve. The watches end with it.
 pub(super) struct Services {
     all: Arc<Mutex<BTreeMap<(String, String), Service>>>,
+    _watches: JoinSet<()>,
 }
 
 impl Services {
-    /// Follows the services of the cluster until the last clone is dropped.
+    /// Follows the services of the cluster.
     pub(super) fn follow(client: &Client, network: Network) -> Self {
-        let services = Self::default();
-        let weak = Arc::downgrade(&services.all);
-        let api: Api<Service> = Api::all(client.clone());
-        tokio::spawn(async move {
+        let all = Arc::<Mutex<BTreeMap<(String, String), Service>>>::default();
+        let mut watches = JoinSet::new();
+        let (api, known) = (Api::<Service>::all(client.clone()), Arc::clone(&all));
+        watches.spawn(async move {
             let mut changes = std::pin::pin!(follow(api, watcher::Config::default()));
             while let Some(change) = changes.next().await {
-                let Some(all) = weak.upgrade() else { return };
-                let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut all = known.lock().unwrap_or_else(PoisonError::into_inner);
                 match change {
                     Change::Put(service) => {
                         let key = (service.namespace().unwrap_or_default(), service.name_any());
@@ -44,19 +45,15 @@ impl Services {
                 }
             }
         });
-        let weak = Arc::downgrade(&services.all);
         let api: Api<EndpointSlice> = Api::all(client.clone());
-        tokio::spawn(async move {
+        watches.spawn(async move {
             let mut slices = Slices::default();
             let mut changes = std::pin::pin!(follow(api, watcher::Config::default()));
             while let Some(change) = changes.next().await {
-                if weak.strong_count() == 0 {
-                    return;
-                }
                 slices.apply(change, &network);
             }
         });
-        services
+        Self { all, _watches: watches }
     }
 
     fn list(&self) -> Vec<Service> {
@@ -93,7 +90,7 @@ impl Slices {
                 Some((service, _)) => (key.namespace, service),
                 None => return,
             },
-            Change::Synced => return,
+            Change::Synced => return network.services_known(),
         };
         let (namespace, service) = touched;
         let mut all: Vec<Ipv4Addr> = self

@@ -2,69 +2,89 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;
 
+use super::attend::Process;
 use super::orphans::{self, NamespaceNumber};
 use super::{ContainerId, Recovered, RecoveredState, Shared, Started, attend};
-use crate::node::shim::wire::{self, Reply};
+use crate::node::shim::wire::{self, Reply, files};
 
 /// A shim that lives answers at once; one that does not is stuck.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The newest instance of every container there are files of.
+/// The newest instance of every container there are files of. One that never began is none.
 pub(super) fn recover(shared: &Arc<Shared>) -> Vec<Recovered> {
     let mut found = Vec::new();
     for (pod_uid, pod) in folders(&shared.dirs.pods()) {
         for (container, attempts) in folders(&pod.join("containers")) {
-            let newest = folders(&attempts)
+            let mut attempts: Vec<(u32, PathBuf)> = folders(&attempts)
                 .into_iter()
                 .filter_map(|(name, dir)| Some((name.parse::<u32>().ok()?, dir)))
-                .max_by_key(|(attempt, _)| *attempt);
-            let Some((attempt, dir)) = newest else { continue };
-            let id = ContainerId { pod_uid: pod_uid.clone(), container, attempt };
-            if shared.handle(&id).is_some() {
-                continue;
-            }
-            let state = state_of(shared, &id, &dir);
-            found.push(Recovered { id, state });
+                .collect();
+            attempts.sort_by_key(|(attempt, _)| std::cmp::Reverse(*attempt));
+            found.extend(attempts.into_iter().find_map(|(attempt, dir)| {
+                let (pod_uid, container) = (pod_uid.clone(), container.clone());
+                let id = ContainerId { pod_uid, container, attempt };
+                if shared.handle(&id).is_some() {
+                    return Some(None);
+                }
+                state_of(shared, &id, &dir).map(|state| Some(Recovered { id, state }))
+            }));
         }
     }
+    let mut found: Vec<Recovered> = found.into_iter().flatten().collect();
     found.sort_by(|a, b| a.id.cmp(&b.id));
     found
 }
 
-fn state_of(shared: &Arc<Shared>, id: &ContainerId, dir: &Path) -> RecoveredState {
+/// What became of an instance; `None` when it never began, and never will.
+fn state_of(shared: &Arc<Shared>, id: &ContainerId, dir: &Path) -> Option<RecoveredState> {
     if let Some(exited) = orphans::recorded_exit(dir) {
-        return RecoveredState::Exited(exited);
+        return Some(RecoveredState::Exited(exited));
     }
-    match adopt(shared, id, dir) {
-        Ok(started) => RecoveredState::Running(started),
-        // It may have ended while it was being asked.
-        Err(_) => match orphans::recorded_exit(dir) {
-            Some(exited) => RecoveredState::Exited(exited),
-            None => {
-                orphans::sweep(dir, id, NamespaceNumber::MayBeReused);
-                RecoveredState::Lost
-            }
-        },
+    if let Ok(started) = adopt(shared, id, dir) {
+        return Some(RecoveredState::Running(started));
     }
+    orphans::end_shim(dir);
+    // It may have ended while it was being asked.
+    if let Some(exited) = orphans::recorded_exit(dir) {
+        return Some(RecoveredState::Exited(exited));
+    }
+    let has_begun = dir.join(files::BEGUN).exists();
+    orphans::sweep(dir, id, NamespaceNumber::MayBeReused);
+    if has_begun {
+        return Some(RecoveredState::Lost);
+    }
+    let _ = fs::remove_dir_all(dir);
+    None
 }
 
 fn adopt(shared: &Arc<Shared>, id: &ContainerId, dir: &Path) -> io::Result<Started> {
     // That somebody accepts here proves that it is the shim: the socket is its own.
     let mut stream = attend::connect(dir)?;
+    // Held before it answers: as long as it lives its number is its own.
+    let process = process_of(dir);
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(GREETING_TIMEOUT))?;
     let Reply::Started(started) = wire::read_json(&mut stream)? else {
         return Err(io::ErrorKind::InvalidData.into());
     };
     stream.set_nonblocking(true)?;
-    attend::attend(shared, id.clone(), UnixStream::from_std(stream)?, None, started.clone());
+    let stream = UnixStream::from_std(stream)?;
+    let process = process.map_or(Process::Unknown, Process::Adopted);
+    attend::attend(shared.busy(), id.clone(), stream, process, started.clone());
     Ok(started)
+}
+
+fn process_of(dir: &Path) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(orphans::recorded_state(dir)?.shim_pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 fn folders(dir: &Path) -> Vec<(String, PathBuf)> {

@@ -6,18 +6,18 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use super::{
-    ContainerId, ExecError, ExecOutcome, RuntimeEvent, Shared, StartError, Started, orphans,
-};
+use super::orphans::{self, NamespaceNumber};
+use super::{Busy, ContainerId, ExecError, ExecOutcome, RuntimeEvent, StartError, Started};
 use crate::node::dirs::NodeDirs;
 use crate::node::shim::wire::{
     self, KIND_OUTPUT, Reply, Request, SHIM_ARGUMENT, ShimLaunch, files,
@@ -26,6 +26,9 @@ use crate::node::shim::wire::{
 /// A shim that takes longer to start its container hangs in a system call, on a dead network mount
 /// say.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a shim that was killed may take to be gone; one that hangs in a system call goes when
+/// that returns, which may be never.
+const REAP_PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its timeout an exec may take before the shim is taken for stuck.
 const EXEC_SLACK: Duration = Duration::from_secs(5);
 
@@ -42,9 +45,19 @@ impl Handle {
     }
 }
 
+/// The process of a shim.
+pub(super) enum Process {
+    /// A child of this process.
+    Child(Child),
+    /// Somebody else's by now, held so that its end can be waited for.
+    Adopted(OwnedFd),
+    /// Kernels without a way to hold a process: it is gone a moment after its last word.
+    Unknown,
+}
+
 /// Starts a shim and hears whether its container runs.
 pub(super) async fn start(
-    shared: Arc<Shared>,
+    busy: Busy,
     shim: PathBuf,
     launch: ShimLaunch,
 ) -> Result<Started, StartError> {
@@ -53,38 +66,60 @@ pub(super) async fn start(
     let spawned = tokio::task::spawn_blocking(move || spawn(&shim, &launch)).await;
     let (mut child, stream) = spawned.map_err(io::Error::other).and_then(|r| r).map_err(failed)?;
     let mut stream = UnixStream::from_std(stream).map_err(failed)?;
-    let reply = tokio::time::timeout(START_TIMEOUT, read_reply(&mut stream)).await;
-    let started = match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-        Ok(Reply::Started(started)) => started,
-        other => {
+    let reply = tokio::time::timeout(START_TIMEOUT, negotiate(&busy, &mut stream)).await;
+    let error = match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        Ok(Some(Reply::Started(started))) => {
+            attend(busy, id, stream, Process::Child(child), started.clone());
+            return Ok(started);
+        }
+        Ok(None) => StartError::Closed,
+        Ok(Some(Reply::NotExecuted(failure))) => StartError::Exec(failure),
+        Ok(Some(Reply::NotMounted { volume, message })) => StartError::Mount { volume, message },
+        Ok(Some(Reply::Broken(message))) => StartError::Shim { message },
+        Ok(Some(_)) => StartError::Shim { message: "it answered out of turn".to_owned() },
+        Err(error) => {
+            // It may have been half way through, and what it left must not stay.
             let _ = child.kill();
-            // A shim that hangs in a system call dies when that returns, which may be never.
-            tokio::spawn(reap(child));
-            return Err(match other {
-                Ok(Reply::NotExecuted(failure)) => StartError::Exec(failure),
-                Ok(Reply::NotMounted { volume, message }) => StartError::Mount { volume, message },
-                Ok(Reply::Broken(message)) => StartError::Shim { message },
-                Ok(_) => StartError::Shim { message: "it answered out of turn".to_owned() },
-                Err(error) => StartError::Shim { message: format!("it died: {error}") },
-            });
+            StartError::Shim { message: format!("it died: {error}") }
         }
     };
-    attend(&shared, id, stream, Some(child), started.clone());
-    Ok(started)
+    // Without its parent it goes by itself.
+    drop(stream);
+    let dir = busy.0.dirs.container(&id);
+    let clean_up = async move {
+        ended(Process::Child(child)).await;
+        let sweep = move || orphans::sweep(&dir, &id, NamespaceNumber::IsFresh);
+        let _ = tokio::task::spawn_blocking(sweep).await;
+    };
+    let clean_up = tokio::spawn(clean_up);
+    let _ = tokio::time::timeout(REAP_PATIENCE, clean_up).await;
+    Err(error)
+}
+
+/// Gives a shim the word to start when it is ready, and hears what comes of it; `None` when nothing
+/// may start any more.
+async fn negotiate(busy: &Busy, stream: &mut UnixStream) -> io::Result<Option<Reply>> {
+    match read_reply(stream).await? {
+        Reply::Ready if busy.0.is_closed.load(Ordering::SeqCst) => return Ok(None),
+        Reply::Ready => {}
+        other => return Ok(Some(other)),
+    }
+    stream.write_all(&wire::json_frame(&Request::Go)).await?;
+    read_reply(stream).await.map(Some)
 }
 
 /// Notes a running container and waits in the background for its end.
 pub(super) fn attend(
-    shared: &Arc<Shared>,
+    busy: Busy,
     id: ContainerId,
     stream: UnixStream,
-    child: Option<Child>,
+    process: Process,
     started: Started,
 ) {
     let (requests, receiver) = mpsc::unbounded_channel();
-    shared.lock().insert(id.clone(), Handle { requests });
-    let shared = Arc::clone(shared);
+    busy.0.lock().insert(id.clone(), Handle { requests });
     tokio::spawn(async move {
+        let shared = &busy.0;
         let (reader, writer) = stream.into_split();
         let reply = converse(reader, writer, receiver).await;
         let exited = match reply {
@@ -99,9 +134,7 @@ pub(super) fn attend(
         shared.lock().remove(&id);
         // Nobody listens any more when the node shuts down.
         let _ = shared.events.send(RuntimeEvent::Exited(exited));
-        if let Some(child) = child {
-            reap(child).await;
-        }
+        ended(process).await;
     });
 }
 
@@ -214,8 +247,17 @@ async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, Ve
     Ok((head[4], payload))
 }
 
-/// Waits for the end of a shim, so that it does not stay as a zombie. It has closed its socket, so
-/// it is all but gone.
-async fn reap(mut child: Child) {
-    let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+/// Waits for the end of a shim, so that nothing of it is left. It has closed its socket, so it is
+/// all but gone.
+async fn ended(process: Process) {
+    match process {
+        Process::Child(mut child) => {
+            let _ = tokio::task::spawn_blocking(move || child.wait()).await;
+        }
+        Process::Adopted(held) => {
+            let wait = move || poll(&mut [PollFd::new(&held, PollFlags::IN)], None).is_ok();
+            let _ = tokio::task::spawn_blocking(wait).await;
+        }
+        Process::Unknown => {}
+    }
 }

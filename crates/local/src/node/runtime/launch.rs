@@ -72,6 +72,21 @@ impl Limits {
     }
 }
 
+/// Who a container runs as; by default whoever runs this process, with all its rights.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credentials {
+    /// Its user. Only root can become another.
+    pub user: Option<u32>,
+    /// Its group; that of its user if not given. Only root can change it.
+    pub group: Option<u32>,
+    /// Groups beside that. Only root can change them.
+    pub groups: Vec<u32>,
+    /// Whether nothing it starts can get more rights than it has.
+    pub no_new_privileges: bool,
+    /// Capabilities that it and what it starts cannot have, by number.
+    pub dropped_capabilities: Vec<u32>,
+}
+
 /// Everything needed to start one container.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -99,8 +114,8 @@ pub struct Launch {
     pub names: Names,
     /// Resource limits.
     pub limits: Limits,
-    /// User and group to run as. Only root can honour it.
-    pub run_as: Option<(u32, u32)>,
+    /// Who it runs as.
+    pub credentials: Credentials,
     /// Where it may leave its last words.
     pub termination_message_path: String,
     /// `terminationMessagePolicy: FallbackToLogsOnError`.
@@ -123,7 +138,7 @@ impl Launch {
             hosts_file: None,
             names: Names::default(),
             limits: Limits::default(),
-            run_as: None,
+            credentials: Credentials::default(),
             termination_message_path: "/dev/termination-log".to_owned(),
             message_from_logs_on_error: false,
         }

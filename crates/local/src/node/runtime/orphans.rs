@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
 
 use super::{CONTAINER_VARIABLE, ContainerId, Exited, Started};
 use crate::node::limits;
@@ -14,6 +15,8 @@ use crate::node::shim::wire::{self, State, files};
 
 /// How often to look again for processes that were just being born.
 const ROUNDS_MAX: usize = 50;
+/// How long a shim may take to end that was killed.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is known about the end of a container whose shim is gone. Kills what is left of it.
 pub(super) fn exit_of_lost(
@@ -44,7 +47,29 @@ pub(super) fn recorded_exit(dir: &Path) -> Option<Exited> {
     serde_json::from_slice(&fs::read(dir.join(files::EXIT)).ok()?).ok()
 }
 
-/// How the container started, as the shim wrote it down in this boot.
+/// Ends the shim that has the folder, if one does, and waits until it is gone.
+pub(super) fn end_shim(dir: &Path) {
+    let began = Instant::now();
+    while is_claimed(dir) && began.elapsed() < KILL_PATIENCE {
+        let pid = recorded_state(dir).and_then(|state| i32::try_from(state.shim_pid).ok());
+        let held =
+            pid.and_then(Pid::from_raw).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        // Still claimed: so the process that is held now is the one that wrote itself down.
+        if let Some(shim) = held.filter(|_| is_claimed(dir)) {
+            let _ = pidfd_send_signal(shim, Signal::KILL);
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Whether a shim has the folder.
+fn is_claimed(dir: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = open(dir, flags, Mode::empty()) else { return false };
+    flock(&folder, FlockOperation::NonBlockingLockExclusive).is_err()
+}
+
+/// What the shim wrote down about itself in this boot.
 pub(super) fn recorded_state(dir: &Path) -> Option<State> {
     let state: State = serde_json::from_slice(&fs::read(dir.join(files::STATE)).ok()?).ok()?;
     (state.boot_id == crate::node::shim::boot_id()).then_some(state)

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::Access;
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
 
 use super::signals;
 use super::wire::ShimLaunch;
 use crate::node::limits::Cgroup;
-use crate::node::runtime::ExecFailure;
+use crate::node::runtime::{Credentials, ExecFailure};
 
 /// Where programs are looked for when the container has no `PATH`.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -26,7 +26,7 @@ pub(super) struct Program<'a> {
     command: &'a [String],
     env: &'a [(String, String)],
     dir: &'a Path,
-    run_as: Option<(u32, u32)>,
+    credentials: &'a Credentials,
     cgroups: Vec<OwnedFd>,
     data_bytes_max: Option<u64>,
     is_nice: bool,
@@ -43,7 +43,7 @@ impl<'a> Program<'a> {
             command,
             env: &launch.env,
             dir: &launch.working_dir,
-            run_as: launch.run_as.filter(|_| rustix::process::geteuid().is_root()),
+            credentials: &launch.credentials,
             cgroups: cgroup.map(Cgroup::procs).unwrap_or_default(),
             // Reserved address space costs nothing, so only memory that can be written counts.
             data_bytes_max: launch.limits.memory_bytes.filter(|_| cgroup.is_none()),
@@ -68,9 +68,6 @@ impl<'a> Program<'a> {
             .stdout(out)
             .stderr(err)
             .process_group(0);
-        if let Some((uid, gid)) = self.run_as {
-            command.uid(uid).gid(gid);
-        }
         let prepare = self.preparation();
         #[expect(unsafe_code, reason = "the child must join its cgroups before it is the program")]
         // SAFETY: the closure makes system calls only; it neither allocates nor takes locks.
@@ -86,6 +83,9 @@ impl<'a> Program<'a> {
         let cgroups: Vec<_> = self.cgroups.iter().filter_map(|fd| fd.try_clone().ok()).collect();
         let (data_bytes_max, is_nice) = (self.data_bytes_max, self.is_nice);
         let is_root = rustix::process::geteuid().is_root();
+        let identity = Identity::of(self.credentials).filter(|_| is_root);
+        let dropped = self.credentials.dropped_capabilities.clone();
+        let is_held = self.credentials.no_new_privileges || !is_root;
         move || {
             for procs in &cgroups {
                 rustix::io::write(procs, b"0")?;
@@ -97,10 +97,16 @@ impl<'a> Program<'a> {
             if is_nice {
                 rustix::process::nice(NICE)?;
             }
-            if !is_root {
-                // A program that became another user could not be killed any more.
+            dropped.iter().for_each(|capability| drop_capability(*capability));
+            if let Some(identity) = &identity {
+                identity.assume()?;
+            }
+            if is_held {
+                // Without rights of our own, a program that became another user could not be
+                // killed any more.
                 rustix::thread::set_no_new_privs(true)?;
             }
+            // After the change of user, which would undo it.
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             signals::unblock_all()
         }
@@ -137,6 +143,47 @@ impl<'a> Program<'a> {
             .map(|dir| self.dir.join(OsStr::from_bytes(dir.as_bytes())).join(name))
             .find(|path| path.is_file() && is_executable(path))
             .ok_or_else(|| ExecFailure::NotInPath { program: program() })
+    }
+}
+
+/// A user and all its groups.
+struct Identity {
+    user: Option<Uid>,
+    group: Option<Gid>,
+    groups: Vec<Gid>,
+}
+
+impl Identity {
+    /// What of it was asked for; `None` if nothing was.
+    fn of(wanted: &Credentials) -> Option<Self> {
+        let group = wanted.group.or(wanted.user);
+        if group.is_none() && wanted.groups.is_empty() {
+            return None;
+        }
+        let groups = group.iter().chain(&wanted.groups).map(|group| Gid::from_raw(*group));
+        Some(Self {
+            user: wanted.user.map(Uid::from_raw),
+            group: group.map(Gid::from_raw),
+            groups: groups.collect(),
+        })
+    }
+
+    /// Makes this process have it. The user comes last: then there are no rights for the rest.
+    fn assume(&self) -> rustix::io::Result<()> {
+        rustix::thread::set_thread_groups(&self.groups)?;
+        if let Some(group) = self.group {
+            rustix::thread::set_thread_gid(group)?;
+        }
+        self.user.map_or(Ok(()), rustix::thread::set_thread_uid)
+    }
+}
+
+/// Takes a capability from everything this process becomes. Without the right to do so it has none.
+#[expect(unsafe_code, reason = "capabilities by number have no safe wrapper among our crates")]
+fn drop_capability(number: u32) {
+    // SAFETY: the call takes a number and touches no memory.
+    unsafe {
+        libc::prctl(libc::PR_CAPBSET_DROP, libc::c_ulong::from(number), 0, 0, 0);
     }
 }
 

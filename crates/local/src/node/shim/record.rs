@@ -6,20 +6,36 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, open, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use super::wire::Isolation;
 
 /// As much of a termination message as a kubelet keeps.
 const MESSAGE_MAX: u64 = 4096;
 
-/// The folder of the container. It stays within reach when its path is covered.
+/// The folder of the container. It stays within reach when its path is covered, and belongs to this
+/// shim for as long as it lives: the kernel lets go of the lock when it ends, however it ends.
 #[derive(Debug)]
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        super::open_folder(path).map(Self)
+    /// Takes the folder; `None` while another shim has it.
+    pub(super) fn claim(path: &Path) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = open(path, flags, Mode::empty())?;
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(folder))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes an empty file.
+    pub(super) fn touch(&self, name: &str) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC;
+        openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?;
+        Ok(())
     }
 
     /// Writes a file as a whole: it is there with its content or not at all.

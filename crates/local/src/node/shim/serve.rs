@@ -60,7 +60,7 @@ enum Ready {
 }
 
 impl Shim {
-    pub(super) fn new(launch: ShimLaunch, parent: UnixStream, parts: Parts) -> Self {
+    pub(super) fn new(launch: ShimLaunch, parent: Connection, parts: Parts) -> Self {
         Self {
             launch,
             folder: parts.folder,
@@ -71,7 +71,7 @@ impl Shim {
             main: parts.main,
             outputs: [Some(parts.out), Some(parts.err)],
             started: parts.started,
-            connections: vec![Connection::new(parent, true)],
+            connections: vec![parent],
             ended: None,
             is_ending: false,
             ran_out_of_memory: false,
@@ -176,6 +176,8 @@ impl Shim {
         };
         for request in requests {
             match request {
+                // It was heard before the container started.
+                Request::Go => {}
                 Request::Signal(number) => {
                     if let Some(signal) = signals::by_number(number).filter(|_| self.is_alive()) {
                         let _ = kill_process(self.main, signal);

@@ -4,7 +4,7 @@
 //! `J` carries one JSON message; `1` and `2` carry output of a command run by exec. Other kinds are
 //! free for the streams of an interactive exec.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::node::limits::CgroupPlan;
-use crate::node::runtime::{ContainerId, ExecFailure, Exited, LimitedBy, Limits, Mount, Started};
+use crate::node::runtime::{
+    ContainerId, Credentials, ExecFailure, Exited, LimitedBy, Limits, Mount, Started,
+};
 
 /// No frame is longer; a longer one means that the other side is not one of ours.
 const FRAME_MAX: usize = 1 << 20;
@@ -31,8 +33,10 @@ pub(crate) const PROBE_ARGUMENT: &str = "probe";
 pub(crate) mod files {
     /// The socket of the shim.
     pub(crate) const CONTROL: &str = "control.sock";
-    /// How the container started.
+    /// Which shim has the folder, and how the container started.
     pub(crate) const STATE: &str = "state.json";
+    /// There from the moment in which the main process may have started.
+    pub(crate) const BEGUN: &str = "begun";
     /// How it ended.
     pub(crate) const EXIT: &str = "exit.json";
     /// Its termination message.
@@ -84,13 +88,13 @@ pub(crate) struct ShimLaunch {
     pub(crate) command: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) working_dir: PathBuf,
-    pub(crate) run_as: Option<(u32, u32)>,
+    pub(crate) credentials: Credentials,
     pub(crate) limits: Limits,
     pub(crate) cgroup: CgroupPlan,
     pub(crate) rotation: LogRotation,
 }
 
-/// What is kept about a running container, to find it again.
+/// What is kept about a container from before it starts, to find it and all it has again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) id: ContainerId,
@@ -100,12 +104,13 @@ pub(crate) struct State {
     /// The mount namespace of the container, if it has its own.
     pub(crate) mount_namespace: Option<u64>,
     pub(crate) cgroup: CgroupPlan,
-    pub(crate) started: Started,
 }
 
 /// From the runtime to a shim.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
+    /// Start the main process: whoever asked for it still lives.
+    Go,
     /// Send a signal to the main process.
     Signal(i32),
     /// Kill everything.
@@ -117,6 +122,8 @@ pub(crate) enum Request {
 /// From a shim to the runtime.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
+    /// Everything is prepared and on record: the main process starts on [`Request::Go`].
+    Ready,
     /// The container runs; also the greeting on every later connection.
     Started(Started),
     /// It does not.
@@ -180,11 +187,6 @@ pub(crate) fn read_json<T: DeserializeOwned>(from: &mut impl Read) -> io::Result
     let mut payload = vec![0; payload_length(head)?];
     from.read_exact(&mut payload)?;
     parse(head[4], &payload)
-}
-
-/// Writes one message.
-pub(crate) fn write_json(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
-    to.write_all(&json_frame(message))
 }
 
 /// The length of the payload that follows `head`.
