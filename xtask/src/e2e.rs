@@ -3,6 +3,7 @@
 mod check;
 mod crash;
 mod kubectl;
+mod restart;
 mod unprivileged;
 mod up;
 
@@ -27,13 +28,15 @@ enum Suite {
     Kubectl,
     /// kill -9 under load, damaged files, full disks.
     Crash,
+    /// `down` and `up`, kill -9 and `up`, again and again while pods run.
+    Restart,
     /// Pods as an unprivileged user, with user namespaces and without.
     Unprivileged,
 }
 
 /// Runs the suites asked for, all of them to the end, then says how many checks passed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let all = [Suite::Kubectl, Suite::Crash, Suite::Unprivileged];
+    let all = [Suite::Kubectl, Suite::Crash, Suite::Restart, Suite::Unprivileged];
     let suites = if options.suites.is_empty() { &all[..] } else { &options.suites };
     let binary = up::build(options.release)?;
     let mut summary = Summary::default();
@@ -41,6 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let outcome = match suite {
             Suite::Kubectl => kubectl::run(&binary),
             Suite::Crash => crash::run(&binary),
+            Suite::Restart => restart::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),
         };
         match outcome {
