@@ -33,6 +33,7 @@ mod success_policy;
 mod surplus;
 #[cfg(test)]
 mod tests;
+pub mod ttl;
 mod view;
 mod waiting;
 #[cfg(test)]
@@ -219,6 +220,9 @@ impl Pass<'_> {
         if memory.failed_last != Some(Stage::Finalizers) {
             self.remove_finalizers(plan);
         }
+        if !matches!(next, Move::Delete(_)) {
+            self.track_again(plan);
+        }
         let mut reason = None;
         match next {
             Move::Delete(pods) => {
@@ -238,6 +242,15 @@ impl Pass<'_> {
                 }
                 why => why,
             });
+        }
+    }
+
+    /// Pods that were let go to be deleted, and then were not: their ends count again.
+    fn track_again(&self, plan: &mut Plan) {
+        let untracked = self.view.tally().untracked.iter();
+        let pods: Vec<PodRef> = untracked.filter_map(|(_, name)| self.view.pod_ref(name)).collect();
+        if !pods.is_empty() {
+            plan.steps.push(Step::Adopt { job_uid: self.view.uid().to_owned(), pods });
         }
     }
 

@@ -1,11 +1,25 @@
 //! Whole histories of Jobs, step by step.
 
-use serde_json::json;
+mod ending;
+mod suspending;
+
+use serde_json::{Value, json};
 
 use crate::plan::job::{
     HoldingUp, Waiting,
     world::{World, is_tracked},
 };
+
+/// The spec of an Indexed Job with so many indexes, all at once, and more.
+pub(crate) fn indexed(completions: i32, more: Value) -> Value {
+    let mut spec = json!({"completionMode": "Indexed", "completions": completions,
+        "parallelism": completions});
+    let Value::Object(more) = more else { panic!("not an object") };
+    for (field, value) in more {
+        spec[field] = value;
+    }
+    spec
+}
 
 fn texts(world: &World) -> Vec<String> {
     world.events.iter().map(|event| format!("{} {}", event.reason, event.message)).collect()
