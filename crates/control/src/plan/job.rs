@@ -236,12 +236,10 @@ impl Pass<'_> {
         }
         self.remove_finalizers(plan);
         if plan.steps.is_empty() {
-            plan.waiting = reason.map(|why| match why {
-                Waiting::Running { active, ready, .. } => {
-                    Waiting::Running { active, ready, deadline }
-                }
-                why => why,
-            });
+            plan.waiting = reason;
+            if let Some(Waiting::Running { deadline: until, .. }) = &mut plan.waiting {
+                *until = deadline;
+            }
         }
     }
 

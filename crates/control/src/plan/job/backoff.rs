@@ -33,3 +33,23 @@ pub(crate) fn of_index(failed: &Seen, options: &Options, now: Timestamp) -> Opti
     let failures = u64::try_from(failed.failures_before()).unwrap_or(0) + 1;
     Some(due(failures, failed.finished_at, options)).filter(|due| *due > now)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: job 3.9
+    #[test]
+    fn delays_double_from_the_base_to_the_limit() {
+        let options = Options::default();
+        let (base, max) = (options.pod_backoff_base, options.pod_backoff_max);
+        let cases =
+            [(0, 0), (1, 10), (2, 20), (6, 320), (7, 600), (33, 600), (64, 600), (u64::MAX, 600)];
+        for (failures, seconds) in cases {
+            assert_eq!(delay(failures, base, max).as_secs(), seconds, "{failures} failures");
+        }
+        let last = Timestamp::from_second(100).unwrap();
+        assert_eq!(due(2, last, &options), Timestamp::from_second(120).unwrap());
+        assert_eq!(due(9, Timestamp::MAX, &options), Timestamp::MAX);
+    }
+}

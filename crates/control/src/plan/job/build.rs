@@ -87,3 +87,89 @@ fn name_index(container: &mut Container) {
         ..EnvVar::default()
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn job(template: Value) -> Job {
+        Job::deserialize(json!({
+            "metadata": {"name": "work", "namespace": "ns", "uid": "u"},
+            "spec": {"template": template},
+        }))
+        .unwrap()
+    }
+
+    fn made(template: Value, index: Option<i32>, past: Option<PastFailures>) -> Value {
+        let pod = pod(&job(template), ("work-abcde", "work-".into()), index, past);
+        serde_json::to_value(pod).unwrap()
+    }
+
+    // rule: job 2.1
+    #[test]
+    fn a_pod_is_the_template_with_an_owner_and_a_finalizer() {
+        let template = json!({
+            "metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}, "finalizers": ["x/y"],
+                "name": "ignored", "ownerReferences": [{"apiVersion": "v1", "kind": "Node",
+                    "name": "n", "uid": "n"}]},
+            "spec": {"hostname": "mine", "containers": [{"name": "c"}]},
+        });
+        let want = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "work-abcde",
+                "generateName": "work-",
+                "namespace": "ns",
+                "labels": {"a": "b"},
+                "annotations": {"c": "d"},
+                "finalizers": ["x/y", "batch.kubernetes.io/job-tracking"],
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "work",
+                    "uid": "u", "controller": true, "blockOwnerDeletion": true}],
+            },
+            "spec": {"hostname": "mine", "containers": [{"name": "c"}]},
+        });
+        assert_eq!(made(template, None, None), want);
+        let again = json!({"metadata": {"finalizers": ["batch.kubernetes.io/job-tracking"]}});
+        let pod = made(again, None, None);
+        assert_eq!(pod["metadata"]["finalizers"], json!(["batch.kubernetes.io/job-tracking"]));
+    }
+
+    // rule: job 2.1, job 6.1.17
+    #[test]
+    fn a_pod_of_an_index_is_told_which() {
+        let own = json!([{"name": "JOB_COMPLETION_INDEX", "value": "mine"}]);
+        let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {
+            "hostname": "mine",
+            "initContainers": [{"name": "i"}],
+            "containers": [{"name": "c", "env": [{"name": "A", "value": "1"}]},
+                {"name": "own", "env": own}],
+        }});
+        let past = PastFailures { counted: 2, ignored: 1 };
+        let pod = made(template.clone(), Some(7), Some(past));
+        let key = "batch.kubernetes.io/job-completion-index";
+        assert_eq!(pod["metadata"]["labels"], json!({"a": "b", key: "7"}));
+        assert_eq!(
+            pod["metadata"]["annotations"],
+            json!({key: "7", "batch.kubernetes.io/job-index-failure-count": "2",
+                "batch.kubernetes.io/job-index-ignored-failure-count": "1"})
+        );
+        let variable = json!({"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef":
+            {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}}});
+        assert_eq!(pod["spec"]["hostname"], "work-7");
+        assert_eq!(pod["spec"]["initContainers"][0]["env"], json!([variable]));
+        assert_eq!(
+            pod["spec"]["containers"][0]["env"],
+            json!([{"name": "A", "value": "1"}, variable])
+        );
+        assert_eq!(pod["spec"]["containers"][1]["env"], own);
+        let first = made(template, Some(0), Some(PastFailures::default()));
+        assert_eq!(
+            first["metadata"]["annotations"],
+            json!({key: "0", "batch.kubernetes.io/job-index-failure-count": "0"})
+        );
+    }
+}

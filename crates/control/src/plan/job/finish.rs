@@ -100,12 +100,8 @@ fn failed_by_policy(view: &View) -> Option<Fate> {
 }
 
 fn limit_reached(view: &View, spec: &JobSpec, score: Score) -> Option<Fate> {
-    let limit =
-        i64::from(spec.backoff_limit.unwrap_or(if view.rules().limit_per_index.is_some() {
-            i32::MAX
-        } else {
-            6
-        }));
+    let default = if view.rules().limit_per_index.is_some() { i32::MAX } else { 6 };
+    let limit = i64::from(spec.backoff_limit.unwrap_or(default));
     let restarts = view.tally().restarts;
     // Failed pods may be as many as the limit, restarts must stay below it.
     let has_restarted_enough = view.rules().restarts_on_failure

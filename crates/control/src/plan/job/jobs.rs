@@ -31,8 +31,8 @@ pub struct Key {
 
 /// All Jobs of a cluster and when each wants a pass.
 ///
-/// The shell tells what its watches bring. A watch begins, and begins anew when it broke off, with a
-/// listing: [`Jobs::jobs_listing`], [`Jobs::job_seen`] for each, [`Jobs::jobs_listed`]; the same
+/// The shell tells what its watches bring. A watch begins, and begins anew when it broke off, with
+/// a listing: [`Jobs::jobs_listing`], [`Jobs::job_seen`] for each, [`Jobs::jobs_listed`]; the same
 /// for pods. After that [`Jobs::job_seen`], [`Jobs::job_gone`], [`Jobs::pod_seen`] and
 /// [`Jobs::pod_gone`] as it happens. Once both have been listed it asks [`Jobs::next`] for passes,
 /// carries out the steps of each, reports what became of them, and says [`Jobs::done`]. Passes over
@@ -216,6 +216,9 @@ impl Jobs {
     pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Done> {
         let ended = self.entries.get_mut(key).and_then(|entry| {
             let pass = entry.pass.take()?;
+            if pass.failure.is_none() {
+                entry.memory.failed_last = None;
+            }
             Some((pass, entry.view.revision(), fact::mode(&entry.view)))
         });
         let Some((pass, revision, mode)) = ended else {

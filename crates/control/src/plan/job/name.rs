@@ -124,3 +124,79 @@ fn hash(uid: &str, index: Option<i32>, number: u32) -> u64 {
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    fn book(name: &str, mode: &str) -> NameBook {
+        let job = json!({"metadata": {"name": name, "uid": "u-1"},
+            "spec": {"completionMode": mode, "template": {}}});
+        NameBook::new(&Job::deserialize(job).unwrap())
+    }
+
+    // rule: job 2.1
+    #[test]
+    fn prefixes_are_cut_so_that_names_fit() {
+        let long = "n".repeat(60);
+        let cases = [
+            ("work", None, "work-".to_owned()),
+            ("work", Some(3), "work-3-".to_owned()),
+            ("a_b", None, "a_b".to_owned()),
+            (long.as_str(), Some(1), format!("{}-1-", "n".repeat(55))),
+            (long.as_str(), Some(12_345), format!("{}-12345-", "n".repeat(51))),
+        ];
+        for (name, index, want) in cases {
+            assert_eq!(prefix(name, index), want);
+            let full = book(name, "Indexed").name(index, 0);
+            assert!(full.len() <= 63 && full.starts_with(&want[..want.len().min(58)]), "{full}");
+        }
+    }
+
+    #[test]
+    fn the_same_pod_gets_the_same_name_and_another_another() {
+        let book = book("j", "Indexed");
+        assert_eq!(book.name(Some(1), 0), book.name(Some(1), 0));
+        let names: BTreeSet<String> = (0..50)
+            .flat_map(|index| (0..20).map(move |number| (index, number)))
+            .map(|(index, number)| book.name(Some(index), number))
+            .collect();
+        assert_eq!(names.len(), 1000);
+        let suffix = book.name(Some(1), 0).split_off("j-1-".len());
+        assert!(
+            suffix.len() == 5
+                && suffix.bytes().all(|byte| b"bcdfghjklmnpqrstvwxz2456789".contains(&byte))
+        );
+        assert_eq!(book.of_index(1, |name| name == book.name(Some(1), 0)), book.name(Some(1), 1));
+    }
+
+    #[test]
+    fn names_that_are_free_again_are_used_first() {
+        let mut book = book("j", "NonIndexed");
+        let mut known = BTreeSet::new();
+        let first = book.without_index(3, |_| false);
+        for name in &first {
+            let name: Arc<str> = name.as_str().into();
+            book.known(&name, |name| known.contains(name));
+            known.insert(name.to_string());
+        }
+        let next = book.without_index(1, |name| known.contains(name));
+        assert_eq!(next, [book.name(None, 3)]);
+        book.free(&first[1]);
+        known.remove(&first[1]);
+        assert_eq!(
+            book.without_index(2, |name| known.contains(name)),
+            [first[1].clone(), book.name(None, 3)]
+        );
+        // A view that misses the second pod asks for just that name.
+        assert_eq!(book.without_index(1, |name| known.contains(name)), [first[1].clone()]);
+        let taken = book.name(None, 3);
+        assert_eq!(
+            book.without_index(2, |name| known.contains(name) || *name == taken),
+            [first[1].clone(), book.name(None, 4)]
+        );
+    }
+}

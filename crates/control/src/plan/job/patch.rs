@@ -42,3 +42,34 @@ pub fn release(pod: &PodRef, job_uid: &str) -> Value {
         "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER],
     }})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: job 3.4, job 3.5
+    #[test]
+    fn patches_touch_what_is_ours_and_name_the_pod() {
+        let pod = PodRef::new("ns", "p", "pod-uid");
+        assert_eq!(
+            remove_finalizer(&pod),
+            json!({"metadata": {"uid": "pod-uid",
+                "$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}})
+        );
+        let running = PodRef { version: Some("7".into()), ..pod.clone() };
+        assert_eq!(remove_finalizer(&running)["metadata"]["resourceVersion"], "7");
+        assert_eq!(
+            adopt(&pod, "j", "job-uid"),
+            json!({"metadata": {"uid": "pod-uid",
+                "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j",
+                    "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}],
+                "finalizers": ["batch.kubernetes.io/job-tracking"]}})
+        );
+        assert_eq!(
+            release(&pod, "job-uid"),
+            json!({"metadata": {"uid": "pod-uid",
+                "ownerReferences": [{"$patch": "delete", "uid": "job-uid"}],
+                "$deleteFromPrimitiveList/finalizers": ["batch.kubernetes.io/job-tracking"]}})
+        );
+    }
+}

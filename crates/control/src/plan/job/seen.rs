@@ -215,3 +215,70 @@ fn containers_finish_time(pod: &Pod) -> Option<Timestamp> {
     }
     latest
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn time(second: i64) -> String {
+        Timestamp::from_second(second).unwrap().to_string()
+    }
+
+    fn ended(name: &str, second: Option<i64>) -> Value {
+        let finished = second.map(time);
+        json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"terminated": {"exitCode": 1, "finishedAt": finished}}})
+    }
+
+    // rule: job 3.9
+    #[test]
+    fn a_pod_ended_when_its_last_container_did_or_else_as_far_as_can_be_told() {
+        let sidecar = json!([{"name": "side", "restartPolicy": "Always"}, {"name": "init"}]);
+        let not_ready =
+            json!([{"type": "Ready", "status": "False", "lastTransitionTime": time(40)}]);
+        let deleted = json!({"creationTimestamp": time(10), "deletionTimestamp": time(60),
+            "deletionGracePeriodSeconds": 30});
+        let created = json!({"creationTimestamp": time(10)});
+        let running = json!({"name": "b", "image": "", "imageID": "", "ready": true,
+            "restartCount": 0, "state": {"running": {}}});
+        let cases = [
+            (
+                "the last container",
+                &deleted,
+                json!({"containerStatuses": [ended("a", Some(20)), ended("b", Some(25))]}),
+                25,
+            ),
+            (
+                "a sidecar ends later, an init container does not matter",
+                &created,
+                json!({"containerStatuses": [ended("a", Some(20))],
+                    "initContainerStatuses": [ended("side", Some(22)), ended("init", Some(99))]}),
+                22,
+            ),
+            (
+                "not all have ended",
+                &deleted,
+                json!({"containerStatuses": [ended("a", Some(20)), running],
+                    "conditions": not_ready}),
+                40,
+            ),
+            (
+                "a container does not say when",
+                &deleted,
+                json!({"containerStatuses": [ended("a", None)], "conditions": not_ready}),
+                40,
+            ),
+            ("deleted", &deleted, json!({}), 30),
+            ("nothing is known", &created, json!({}), 10),
+        ];
+        for (name, metadata, status, want) in cases {
+            let pod = json!({"metadata": metadata, "status": status,
+                "spec": {"containers": [], "initContainers": sidecar}});
+            let pod = Pod::deserialize(pod).unwrap();
+            assert_eq!(finish_time(&pod), Timestamp::from_second(want).unwrap(), "{name}");
+        }
+    }
+}

@@ -1,6 +1,10 @@
 //! Whole histories of Jobs, step by step.
 
+mod backing_off;
+mod counting;
+mod driving;
 mod ending;
+mod managing;
 mod suspending;
 
 use serde_json::{Value, json};

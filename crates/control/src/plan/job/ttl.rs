@@ -33,8 +33,8 @@ pub fn expiry(job: &Job) -> Expiry {
 
 /// The driver of the clean-up: which Jobs are to be deleted now.
 ///
-/// The shell tells it of Jobs as they are seen and asks [`Ttls::next`]. What that hands out it reads
-/// from the API itself, asks [`expiry`] again, and if the time has come deletes the Job with
+/// The shell tells it of Jobs as they are seen and asks [`Ttls::next`]. What that hands out it
+/// reads from the API itself, asks [`expiry`] again, and if the time has come deletes the Job with
 /// foreground propagation and its uid; then it says [`Ttls::done`] or [`Ttls::failed`].
 #[derive(Clone, Debug)]
 pub struct Ttls {

@@ -127,3 +127,53 @@ impl fmt::Display for Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_reads_as_a_sentence() {
+        let until: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        let terminating = |holding_up, total| Waiting::PodsTerminating {
+            holding_up,
+            pods: vec!["a".into(), "b".into()],
+            total,
+        };
+        let cases = [
+            (Waiting::Finished { condition: "Complete" }, "the Job is complete"),
+            (Waiting::Finished { condition: "Failed" }, "the Job has failed"),
+            (Waiting::ManagedBy("a/b".into()), "the Job is managed by a/b"),
+            (
+                Waiting::UnknownCompletionMode("X".into()),
+                "completion mode \"X\" is unknown: Indexed or NonIndexed would do",
+            ),
+            (Waiting::Suspended, "the Job is suspended"),
+            (Waiting::BeingDeleted, "the Job is being deleted"),
+            (Waiting::Running { active: 3, ready: 1, deadline: None }, "3 active, 1 ready"),
+            (
+                Waiting::Running { active: 3, ready: 1, deadline: Some(until) },
+                "3 active, 1 ready, to end before 2026-11-15T12:00:00Z",
+            ),
+            (Waiting::Draining { active: 2 }, "a pod has succeeded; 2 more to end by themselves"),
+            (Waiting::NoParallelism, "parallelism is 0: no pods are wanted"),
+            (
+                Waiting::BackOff { until, index: None },
+                "backing off after a failure until 2026-11-15T12:00:00Z",
+            ),
+            (
+                Waiting::BackOff { until, index: Some(4) },
+                "index 4 backs off after a failure until 2026-11-15T12:00:00Z",
+            ),
+            (terminating(HoldingUp::Replacement, 2), "2 terminating to be replaced: a, b"),
+            (
+                terminating(HoldingUp::Failed, 5),
+                "5 terminating before the Job is failed: a, b and 3 more",
+            ),
+            (Waiting::CatchingUp, "a newer version of the Job has yet to arrive"),
+        ];
+        for (waiting, want) in cases {
+            assert_eq!(waiting.to_string(), want);
+        }
+    }
+}

@@ -536,7 +536,12 @@ impl World {
         let spec = self.job.as_ref().and_then(|job| job.spec.as_ref());
         let is_patient =
             spec.is_some_and(|spec| spec.pod_replacement_policy.as_deref() == Some("Failed"));
-        let held = |pod: &&Pod| !has_ended(pod) && (is_patient || is_active(pod));
+        let owners = new.pod.metadata.owner_references.clone();
+        let held = |pod: &&Pod| {
+            pod.metadata.owner_references == owners
+                && !has_ended(pod)
+                && (is_patient || is_active(pod))
+        };
         let count = self.pods.values().filter(held).count();
         assert!(count <= self.parallelism_max, "{count} pods at once");
         let pod = self.pods[&new.name].clone();
@@ -613,10 +618,9 @@ impl World {
         if luck == Luck::Refused {
             return Err(refusal(RefusalKind::Other));
         }
-        if what == "strip" && target.version.is_some() {
-            if pod.metadata.resource_version != target.version {
-                return Err(refusal(RefusalKind::Conflict));
-            }
+        let is_bound = what == "strip" && target.version.is_some();
+        if is_bound && pod.metadata.resource_version != target.version {
+            return Err(refusal(RefusalKind::Conflict));
         }
         let before = pod.clone();
         change(&mut pod);

@@ -48,8 +48,8 @@ impl Orphans {
 }
 
 impl Jobs {
-    /// A pod that nobody counts any more and whose finalizer is to be removed, if there is one: send
-    /// [`patch::remove_finalizer`](crate::plan::job::patch::remove_finalizer), then say
+    /// A pod that nobody counts any more and whose finalizer is to be removed, if there is one:
+    /// send [`patch::remove_finalizer`](crate::plan::job::patch::remove_finalizer), then say
     /// [`Jobs::orphan_done`].
     pub fn next_orphan(&mut self, now: Timestamp) -> Option<PodRef> {
         if !self.is_ready() {

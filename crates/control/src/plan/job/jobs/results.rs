@@ -47,11 +47,6 @@ impl Jobs {
     pub fn created(&mut self, key: &Key, pod: &Pod) -> Event {
         self.absorb(key, pod);
         self.count_creation(key, "succeeded");
-        if let Some(entry) = self.entries.get_mut(key)
-            && entry.memory.failed_last == Some(Stage::Pods)
-        {
-            entry.memory.failed_last = None;
-        }
         Event::pod_created(pod.metadata.name.as_deref().unwrap_or_default())
     }
 

@@ -26,56 +26,59 @@ fn verdict(world: &World) -> String {
     format!("{} {}: {}", one.type_, text(&one.reason), text(&one.message))
 }
 
-// rule: job 3.6, job 3.6.3, job 3.6.4, job 3.6.5, job 3.6.6, job 3.6.7, job 3.6.8, job 3.3.17, job 4.1
-#[test]
-fn of_many_reasons_to_end_the_first_in_order_decides() {
-    let rules = json!({"rules": [{"succeededIndexes": "9"}, {"succeededIndexes": "0"}]});
-    let failing = "FailureTarget BackoffLimitExceeded: Job has reached the specified backoff limit";
-    let late = "FailureTarget DeadlineExceeded: Job was active longer than specified deadline";
-    let too_many = "FailureTarget MaxFailedIndexesExceeded: Job has exceeded the specified maximal \
-        number of failed indexes";
-    let some = "FailureTarget FailedIndexes: Job has failed indexes";
-    let matched = "SuccessCriteriaMet SuccessPolicy: Matched rules at index 1";
-    let reached =
-        "SuccessCriteriaMet CompletionsReached: Reached expected number of succeeded pods";
-    // A spec, the exit codes of its pods, and how long they took.
-    let cases = [
+/// A case: what it shows, the spec, the exit codes of the pods, and what is said.
+type Case = (&'static str, Value, Vec<i32>, &'static str);
+
+fn failures() -> Vec<Case> {
+    let per_index = |more: Value| {
+        let mut spec = indexed(2, more);
+        spec["backoffLimitPerIndex"] = json!(0);
+        spec
+    };
+    let none_failed = json!({"maxFailedIndexes": 0});
+    let none_failed_in_time = json!({"maxFailedIndexes": 0, "activeDeadlineSeconds": 9});
+    let first_succeeded = json!({"successPolicy": {"rules": [{"succeededIndexes": "0"}]}});
+    vec![
         (
             "a rule before the limit and the deadline",
             json!({"backoffLimit": 0, "podFailurePolicy": fail_on_3(), "activeDeadlineSeconds": 9}),
             vec![3],
-            "Container c for pod ns/",
+            "FailureTarget PodFailurePolicy: Container c for pod ns/",
         ),
         (
             "the limit before the deadline",
             json!({"backoffLimit": 0, "activeDeadlineSeconds": 9}),
             vec![1],
-            failing,
+            "FailureTarget BackoffLimitExceeded: Job has reached the specified backoff limit",
         ),
         (
             "the deadline before failed indexes",
-            indexed(
-                2,
-                json!({"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "activeDeadlineSeconds": 9}),
-            ),
+            per_index(none_failed_in_time),
             vec![1, 0],
-            late,
+            "FailureTarget DeadlineExceeded: Job was active longer than specified deadline",
         ),
         (
             "too many failed indexes before all ended",
-            indexed(2, json!({"backoffLimitPerIndex": 0, "maxFailedIndexes": 0})),
+            per_index(none_failed),
             vec![1, 0],
-            too_many,
+            "MaxFailedIndexesExceeded: Job has exceeded the specified maximal number of failed",
         ),
         (
             "failed indexes before a success policy",
-            indexed(
-                2,
-                json!({"backoffLimitPerIndex": 0, "successPolicy": {"rules": [{"succeededIndexes": "0"}]}}),
-            ),
+            per_index(first_succeeded),
             vec![0, 1],
-            some,
+            "FailureTarget FailedIndexes: Job has failed indexes",
         ),
+    ]
+}
+
+fn successes() -> Vec<Case> {
+    let rules = json!({"rules": [{"succeededIndexes": "9"}, {"succeededIndexes": "0"}]});
+    let matched = "SuccessCriteriaMet SuccessPolicy: Matched rules at index 1";
+    let reached =
+        "SuccessCriteriaMet CompletionsReached: Reached expected number of succeeded pods";
+    let two = json!({"completions": 2, "parallelism": 2});
+    vec![
         (
             "a success policy before completions",
             indexed(10, json!({"successPolicy": rules})),
@@ -83,15 +86,15 @@ fn of_many_reasons_to_end_the_first_in_order_decides() {
             matched,
         ),
         ("completions", indexed(2, json!({})), vec![0, 0], reached),
-        (
-            "completions without indexes",
-            json!({"completions": 2, "parallelism": 2}),
-            vec![0, 0],
-            reached,
-        ),
+        ("completions without indexes", two, vec![0, 0], reached),
         ("a work queue", json!({"parallelism": 2}), vec![0, 1], reached),
-    ];
-    for (name, spec, codes, want) in cases {
+    ]
+}
+
+// rule: job 3.6, job 3.6.3, job 3.6.4, job 3.6.5, job 3.6.6, job 3.6.7, job 3.6.8, job 3.3.17
+#[test]
+fn of_many_reasons_to_end_the_first_in_order_decides() {
+    for (name, spec, codes, want) in failures().into_iter().chain(successes()) {
         let mut world = World::new(spec);
         world.settle();
         for (pod, code) in world.active().into_iter().zip(codes) {
@@ -229,9 +232,9 @@ fn pods_of_a_failed_job_keep_their_finalizers_until_they_are_listed() {
     let Step::WriteStatus(write) = &plan.steps[0] else { panic!("{plan:?}") };
     let listed = write.status.uncounted_terminated_pods.clone().unwrap().failed.unwrap();
     assert_eq!(listed.len(), 3, "running pods fail with the Job");
-    let deletes = plan.steps.iter().find_map(|step| match step {
-        Step::Delete { pods, strip_finalizer_first } => Some((pods.len(), *strip_finalizer_first)),
-        _ => None,
+    let deletes = plan.steps.iter().find_map(|step| {
+        let Step::Delete { pods, strip_finalizer_first } = step else { return None };
+        Some((pods.len(), *strip_finalizer_first))
     });
     assert_eq!(deletes, Some((2, false)));
     world.carry_out(&key, &plan, usize::MAX);
