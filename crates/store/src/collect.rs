@@ -59,12 +59,15 @@ pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
     else {
         return Vec::new();
     };
-    let is_namespace = &**table == namespace::TABLE;
-    if is_namespace && object.meta.is_deleting() {
+    let is_deleting = object.meta.is_deleting();
+    if is_deleting && &**table == namespace::TABLE {
         let changes = namespace::plan(view, resource, object);
         if !changes.is_empty() {
             return changes;
         }
+    }
+    if !is_deleting && namespace::is_going(view, &object.meta.namespace) {
+        return namespace::delete(view, resource, object).into_iter().collect();
     }
     owners::plan(view, resource, object)
 }
@@ -92,17 +95,27 @@ pub fn candidates(
     if needs_look(table, &event.object, event.before.as_deref()) {
         found.push((Arc::clone(table), Arc::clone(&event.key)));
     }
-    let was_deleting = event.before.as_deref().is_some_and(|before| before.meta.is_deleting());
-    if meta.is_deleting() && !was_deleting {
-        // One more is on its way: the namespace may have more to send after it.
-        found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+    let began = |is_so: fn(&Object) -> bool| {
+        is_so(&event.object) && !event.before.as_deref().is_some_and(is_so)
+    };
+    if began(owners::is_waiting) {
+        let dependents = snapshot.dependents(&meta.uid);
+        found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
+    }
+    if &**table == namespace::TABLE && began(|object| object.meta.is_deleting()) {
+        found.extend(namespace::contents(snapshot, catalog, &meta.name));
     }
     found
 }
 
 /// All objects worth a look in a state whose history is not known.
-pub fn all_candidates(snapshot: &Snapshot) -> Vec<Candidate> {
+pub fn all_candidates(snapshot: &Snapshot, catalog: &Catalog) -> Vec<Candidate> {
     let mut found = Vec::new();
+    for (name, namespace) in snapshot.range(namespace::TABLE, None, None) {
+        if namespace.meta.is_deleting() {
+            found.extend(namespace::contents(snapshot, catalog, name));
+        }
+    }
     for table in snapshot.tables() {
         for (key, object) in snapshot.range(table, None, None) {
             if needs_look(table, object, None) {

@@ -23,6 +23,8 @@ pub struct Object {
     pub meta: Meta,
     /// The JSON without `apiVersion` and `kind`.
     pub body: Bytes,
+    /// Where in `body` the metadata is.
+    metadata: Range<usize>,
     /// Where in `body` the digits of `metadata.resourceVersion` are.
     version: Range<usize>,
     /// The values of the kind's selectable fields, in the kind's order.
@@ -49,6 +51,11 @@ impl Object {
     /// The JSON, parsed.
     pub fn json(&self) -> Json {
         serde_json::from_slice(&self.body).expect("the body was encoded from a JSON object")
+    }
+
+    /// The JSON of the metadata alone, as it is in [`Object::body`].
+    pub fn metadata_json(&self) -> &[u8] {
+        &self.body[self.metadata.clone()]
     }
 
     /// The revision that wrote this version.
@@ -91,7 +98,8 @@ impl Object {
     pub(crate) fn at_revision(&self, revision: Revision) -> Self {
         let meta = Meta { resource_version: revision, ..self.meta.clone() };
         let (body, version) = spliced(&self.body, self.version.clone(), revision);
-        Self { meta, body, version, fields: self.fields.clone() }
+        let metadata = self.metadata.start..self.metadata.end - self.version.len() + version.len();
+        Self { meta, body, metadata, version, fields: self.fields.clone() }
     }
 
     /// Takes back an object that was persisted.
@@ -113,6 +121,8 @@ pub fn key(namespace: &str, name: &str) -> String {
 pub struct Draft {
     meta: Meta,
     encoded: Vec<u8>,
+    /// Where the metadata is.
+    metadata: Range<usize>,
     /// Where the digits of the resourceVersion go.
     version_at: usize,
     fields: Box<[Box<str>]>,
@@ -122,14 +132,14 @@ impl Draft {
     /// Encodes `object`, which must be in the stored form. Its resourceVersion is left out.
     pub fn new(object: &Json, strategy: &dyn Strategy) -> Self {
         let mut encoded = Vec::with_capacity(1024);
-        let version_at = encode(object, &mut encoded);
+        let (metadata, version_at) = encode(object, &mut encoded);
         let fields = strategy
             .selectable_fields()
             .iter()
             .map(|field| strategy.field_value(object, field).into())
             .collect();
         let meta = Meta { resource_version: 0, ..Meta::of(object) };
-        Self { meta, encoded, version_at, fields }
+        Self { meta, encoded, metadata, version_at, fields }
     }
 
     /// The metadata, without a resourceVersion.
@@ -147,14 +157,17 @@ impl Draft {
     /// The object as it would be if it were written now, without a resourceVersion.
     pub fn into_preview(self) -> Object {
         let body = unversioned(&self.encoded, self.version_at);
-        Object { meta: self.meta, body, version: 0..0, fields: self.fields }
+        let removed = self.encoded.len() - body.len();
+        let metadata = self.metadata.start..self.metadata.end - removed;
+        Object { meta: self.meta, body, metadata, version: 0..0, fields: self.fields }
     }
 
     /// The object as written by `revision`.
     pub fn into_object(self, revision: Revision) -> Object {
         let meta = Meta { resource_version: revision, ..self.meta };
         let (body, version) = spliced(&self.encoded, self.version_at..self.version_at, revision);
-        Object { meta, body, version, fields: self.fields }
+        let metadata = self.metadata.start..self.metadata.end + version.len();
+        Object { meta, body, metadata, version, fields: self.fields }
     }
 }
 
@@ -176,10 +189,12 @@ fn spliced(encoded: &[u8], at: Range<usize>, revision: Revision) -> (Bytes, Rang
     (parts.concat().into(), at.start..at.start + digits.len())
 }
 
-/// Writes `object` with an empty `metadata.resourceVersion`; the answer is where its digits go.
-fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
+/// Writes `object` with an empty `metadata.resourceVersion`; the answer is where the metadata is,
+/// and where the digits go.
+fn encode(object: &Json, out: &mut Vec<u8>) -> (Range<usize>, usize) {
     const VERSION: &str = "resourceVersion";
     let mut version_at = 0;
+    let mut metadata = 0..0;
     out.push(b'{');
     for (key, value) in object {
         if out.len() > 1 {
@@ -191,6 +206,7 @@ fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
             write_value(out, value);
             continue;
         };
+        metadata.start = out.len();
         out.push(b'{');
         // Keys stay in order, so that bytes can be compared.
         for (key, value) in meta.iter().filter(|(key, _)| key.as_str() < VERSION) {
@@ -205,16 +221,20 @@ fn encode(object: &Json, out: &mut Vec<u8>) -> usize {
             write_member(out, key, value);
         }
         out.push(b'}');
+        metadata.end = out.len();
     }
     if version_at == 0 {
         let comma = if out.len() > 1 { "," } else { "" };
-        out.extend_from_slice(format!("{comma}\"metadata\":{{").as_bytes());
+        out.extend_from_slice(format!("{comma}\"metadata\":").as_bytes());
+        metadata.start = out.len();
+        out.push(b'{');
         out.extend_from_slice(VERSION_MEMBER);
         version_at = out.len();
         out.extend_from_slice(b"\"}");
+        metadata.end = out.len();
     }
     out.push(b'}');
-    version_at
+    (metadata, version_at)
 }
 
 fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -225,4 +245,32 @@ fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
 
 fn write_value(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     serde_json::to_writer(out, value).expect("JSON values can always be written to memory");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{World, map};
+
+    #[test]
+    fn metadata_is_found_in_every_form_of_an_object() {
+        let world = World::empty();
+        let strategy = &*world.resource("configmaps").strategy;
+        let cases = [
+            json!({}),
+            json!({"data": {"a": "{\"metadata\":1}"}}),
+            json!({"metadata": {"name": "a", "uid": "u"}, "data": {"a": "b"}}),
+            json!({"metadata": {"name": "a"}, "immutable": true}),
+        ];
+        for case in cases {
+            let draft = Draft::new(&map(case.clone()), strategy);
+            let object = draft.clone().into_object(9);
+            for object in [draft.into_preview(), object.at_revision(12_345), object] {
+                let found: Value = serde_json::from_slice(object.metadata_json()).unwrap();
+                assert_eq!(found, object.json()["metadata"], "{case}");
+            }
+        }
+    }
 }

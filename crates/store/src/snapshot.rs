@@ -6,6 +6,12 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::{Revision, object::Object};
 
+#[cfg(test)]
+thread_local! {
+    /// How many dependents were looked at: what collectors cost.
+    pub(crate) static VISITED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// All tables at one revision. Cloning is cheap and readers never hold a lock.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
@@ -81,7 +87,11 @@ impl Snapshot {
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<str>, &'a Arc<Object>)> {
         let first = Dependent { owner: uid.into(), table: "".into(), key: "".into() };
         self.owners.range(first..).take_while(move |entry| &*entry.owner == uid).filter_map(
-            |entry| Some((&entry.table, &entry.key, self.get(&entry.table, &entry.key)?)),
+            |entry| {
+                #[cfg(test)]
+                VISITED.with(|visited| visited.set(visited.get() + 1));
+                Some((&entry.table, &entry.key, self.get(&entry.table, &entry.key)?))
+            },
         )
     }
 

@@ -8,11 +8,12 @@ use std::{
 };
 
 use lockstep_store::{
-    Change, Expect, Op, Revision, Write,
+    Change, Expect, Op, Revision, Snapshot, Write,
     collect::{
         self, Candidate, View,
         expiry::{self, Deadlines, EVENT_LIFETIME, EXPIRING_TABLE},
     },
+    rest::Catalog,
 };
 use tokio::{runtime::Handle, sync::watch as signal, time};
 
@@ -85,7 +86,7 @@ impl Janitor {
     fn observe(&mut self, shared: &Shared) {
         let snapshot = shared.published.load_full();
         let Some(cursor) = self.cursor.replace(snapshot.revision()) else {
-            return self.take_stock(&snapshot);
+            return self.take_stock(&snapshot, &shared.catalog);
         };
         if cursor == snapshot.revision() {
             return;
@@ -96,7 +97,7 @@ impl Janitor {
             }
             let events = shared.lock().store.log().events_after(table, cursor, usize::MAX);
             let Ok(events) = events else {
-                return self.take_stock(&snapshot);
+                return self.take_stock(&snapshot, &shared.catalog);
             };
             for event in events {
                 if &**table == EXPIRING_TABLE {
@@ -113,8 +114,8 @@ impl Janitor {
     }
 
     /// Looks at everything: after a start, and when history has moved on.
-    fn take_stock(&mut self, snapshot: &lockstep_store::Snapshot) {
-        self.candidates.extend(collect::all_candidates(snapshot));
+    fn take_stock(&mut self, snapshot: &Snapshot, catalog: &Catalog) {
+        self.candidates.extend(collect::all_candidates(snapshot, catalog));
         self.deadlines = Deadlines::default();
         for (key, object) in snapshot.range(EXPIRING_TABLE, None, None) {
             self.deadlines.touch(key, expiry::last_written(object, now()));

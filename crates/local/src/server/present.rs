@@ -6,8 +6,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use lockstep_api::{Resource, Status, table};
 use lockstep_store::Object;
-use serde::Deserialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use super::{
     call::Call,
@@ -178,18 +177,9 @@ impl Presenter {
     }
 
     fn put_metadata(&self, to: &mut BytesMut, object: &Object) {
-        #[derive(Deserialize)]
-        struct OnlyMetadata<'a> {
-            #[serde(borrow)]
-            metadata: &'a RawValue,
-        }
         to.put_slice(&self.partial_header);
         to.put_slice(b"\"metadata\":");
-        // The bytes are cut out as they are stored; nothing else is parsed.
-        match serde_json::from_slice::<OnlyMetadata<'_>>(&object.body) {
-            Ok(only) => to.put_slice(only.metadata.get().as_bytes()),
-            Err(_) => to.put_slice(b"{}"),
-        }
+        to.put_slice(object.metadata_json());
         to.put_slice(b"}");
     }
 

@@ -18,40 +18,48 @@ use crate::{
 
 /// The table of namespaces.
 pub(super) const TABLE: &str = "namespaces";
-/// How many objects of a namespace are deleted in one go. Each that is on its way leads back here.
-pub(super) const PASS_MAX: usize = 256;
 
-/// What to do about a namespace that is being deleted.
+/// What to do about a namespace that is being deleted: nothing as long as something is in it. What
+/// is in it is looked at on its own, each object once, however much there is.
 pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>) -> Vec<Change> {
     let name = &*namespace.meta.name;
-    let mut changes = Vec::new();
-    let mut is_empty = true;
-    for (table, kind) in view.catalog.tables().filter(|(_, kind)| kind.is_namespaced()) {
-        for (_, object) in view.snapshot.range(table, Some(name), None) {
-            is_empty = false;
-            if changes.len() == PASS_MAX {
-                return changes;
-            }
-            // What is on its way already goes by itself.
-            if !object.meta.is_deleting() {
-                changes.extend(owners::delete(view, kind, object, Propagation::Background));
-            }
-        }
+    if contents(view.snapshot, view.catalog, name).next().is_some() {
+        return Vec::new();
     }
-    if is_empty {
-        let mut json = namespace.json();
-        release(&mut json);
-        let plan = rest::rewrite(&view.scene(resource, ""), namespace, json);
-        changes.extend((!plan.change.ops.is_empty()).then_some(plan.change));
-    }
-    changes
+    let mut json = namespace.json();
+    release(&mut json);
+    let plan = rest::rewrite(&view.scene(resource, ""), namespace, json);
+    (!plan.change.ops.is_empty()).then_some(plan.change).into_iter().collect()
+}
+
+/// Deletes what is in a namespace that goes.
+pub(super) fn delete(view: &View<'_>, kind: &Resource, object: &Object) -> Option<Change> {
+    owners::delete(view, kind, object, Propagation::Background)
+}
+
+/// Whether the namespace `name` is being deleted.
+pub(super) fn is_going(view: &View<'_>, name: &str) -> bool {
+    view.snapshot.get(TABLE, name).is_some_and(|namespace| namespace.meta.is_deleting())
+}
+
+/// Everything in the namespace `name`.
+pub(super) fn contents<'a>(
+    snapshot: &'a Snapshot,
+    catalog: &'a Catalog,
+    name: &'a str,
+) -> impl Iterator<Item = Candidate> {
+    let tables = catalog.tables().filter(|(_, kind)| kind.is_namespaced());
+    tables.flat_map(move |(table, _)| {
+        let objects = snapshot.range(table, Some(name), None);
+        objects.map(|(key, _)| (Arc::clone(table), Arc::clone(key)))
+    })
 }
 
 /// The namespace `name`, if it is being deleted: one object less may have been the last.
 pub(super) fn of(snapshot: &Snapshot, catalog: &Catalog, name: &str) -> Option<Candidate> {
-    let resource = catalog.registry().get("", "v1", "namespaces")?;
-    let namespace = snapshot.get(&resource.table, name)?;
-    namespace.meta.is_deleting().then(|| (Arc::clone(&resource.table), name.into()))
+    let namespace = snapshot.get(TABLE, name)?;
+    let (table, _) = catalog.tables().find(|(table, _)| ***table == *TABLE)?;
+    namespace.meta.is_deleting().then(|| (Arc::clone(table), name.into()))
 }
 
 /// Takes our name off the list of those who hold on to the namespace.

@@ -34,7 +34,7 @@ pub(super) fn plan(view: &View<'_>, resource: &Resource, object: &Arc<Object>) -
             return orphan_dependents(view, resource, object);
         }
         if has_finalizer(object, FINALIZER_FOREGROUND) {
-            return delete_dependents(view, resource, object);
+            return release(view, resource, object).into_iter().collect();
         }
         return Vec::new();
     }
@@ -102,30 +102,22 @@ fn hold(view: &View<'_>, owner: &Owner, namespace: &str) -> Hold {
     }
 }
 
-/// Foreground deletion: dependents go first, and the owner when none is left that blocks it.
-fn delete_dependents(view: &View<'_>, resource: &Resource, owner: &Arc<Object>) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let mut is_blocked = false;
+/// Foreground deletion: the owner goes when no dependent is left that blocks it. The dependents
+/// are looked at on their own when the owner begins to wait; each that goes leads back here, so
+/// that the first that still blocks must be answer enough.
+fn release(view: &View<'_>, resource: &Resource, owner: &Arc<Object>) -> Option<Change> {
     let waiting = waiting_for(view, owner);
-    for (table, _, dependent) in view.snapshot.dependents(&owner.meta.uid) {
-        let is_blocking = dependent
-            .meta
-            .owners
-            .iter()
+    let is_blocked = view.snapshot.dependents(&owner.meta.uid).any(|(_, _, dependent)| {
+        let mut references = dependent.meta.owners.iter();
+        let is_blocking = references
             .any(|reference| reference.uid == owner.meta.uid && reference.block_owner_deletion);
         // Of those that own each other one must go first.
-        is_blocked |= is_blocking && !waiting.contains(&dependent.meta.uid);
-        let Some(kind) = view.catalog.stored(table) else { continue };
-        if !dependent.meta.is_deleting() {
-            changes.extend(collect(view, kind, dependent));
-        }
+        is_blocking && !waiting.contains(&dependent.meta.uid)
+    });
+    if is_blocked {
+        return None;
     }
-    if !is_blocked {
-        changes.extend(rewrite(view, resource, owner, |json| {
-            remove_finalizer(json, FINALIZER_FOREGROUND);
-        }));
-    }
-    changes
+    rewrite(view, resource, owner, |json| remove_finalizer(json, FINALIZER_FOREGROUND))
 }
 
 /// Who waits for `object` to go, directly or through others: the uids.
@@ -145,14 +137,17 @@ fn waiting_for(view: &View<'_>, object: &Arc<Object>) -> BTreeSet<Box<str>> {
 }
 
 /// Whether an object waits for its dependents to go.
-fn is_waiting(object: &Object) -> bool {
+pub(super) fn is_waiting(object: &Object) -> bool {
     object.meta.is_deleting() && has_finalizer(object, FINALIZER_FOREGROUND)
 }
+
+/// How many dependents are orphaned in one go. Each leads back to the owner.
+pub(super) const ORPHANS_MAX: usize = 256;
 
 /// Orphaning: dependents lose the reference, then the owner goes.
 fn orphan_dependents(view: &View<'_>, resource: &Resource, owner: &Arc<Object>) -> Vec<Change> {
     let mut changes = Vec::new();
-    for (table, _, dependent) in view.snapshot.dependents(&owner.meta.uid) {
+    for (table, _, dependent) in view.snapshot.dependents(&owner.meta.uid).take(ORPHANS_MAX) {
         let Some(kind) = view.catalog.stored(table) else { continue };
         let owners = &dependent.meta.owners;
         changes.extend(rewrite(view, kind, dependent, |json| {

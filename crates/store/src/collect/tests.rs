@@ -1,10 +1,10 @@
 use lockstep_api::strategy::Propagation;
 use serde_json::{Value, json};
 
-use super::namespace::PASS_MAX;
 use crate::{
     object::Object,
     rest::DeleteOptions,
+    snapshot::VISITED,
     testing::{World, map},
 };
 
@@ -153,22 +153,70 @@ fn a_namespace_somebody_holds_is_emptied_all_the_same() {
     assert!(world.get("namespaces", "n").is_none());
 }
 
+/// Takes its finalizer from an object.
+fn let_go(world: &mut World, name: &str) {
+    let mut held = world.get("configmaps", &format!("n/{name}")).unwrap();
+    held["metadata"].as_object_mut().unwrap().remove("finalizers");
+    world.update("configmaps", None, ("n", name), held).unwrap();
+}
+
+/// How many dependents the collectors look at while `work` is done.
+fn visited(work: impl FnOnce()) -> usize {
+    let before = VISITED.get();
+    work();
+    VISITED.get() - before
+}
+
 #[test]
-fn a_large_namespace_is_emptied_bit_by_bit() {
+fn a_large_namespace_is_emptied_object_by_object() {
     let mut world = World::new();
-    let count = 2 * PASS_MAX + 5;
-    for at in 0..count {
+    for at in 0..500 {
         let held = config(&format!("m{at}"), &[], &["example.com/hold"]);
         world.create("configmaps", "n", held).unwrap();
     }
     world.delete("namespaces", ("", "n"), &DeleteOptions::default()).unwrap();
     let candidate = ("namespaces".into(), "n".into());
-    assert_eq!(world.plans(&candidate).len(), PASS_MAX);
+    assert!(world.plans(&candidate).is_empty(), "a namespace waits for what is in it");
     world.collect();
     let snapshot = world.store.published();
     let deleting = snapshot.range("configmaps", None, None).filter(|(_, o)| o.meta.is_deleting());
-    assert_eq!(deleting.count(), count);
-    assert!(world.plans(&candidate).is_empty(), "what is on its way is left alone");
+    assert_eq!(deleting.count(), 500);
+    for at in 0..500 {
+        let_go(&mut world, &format!("m{at}"));
+        world.observe_and_collect();
+    }
+    assert!(world.get("namespaces", "n").is_none());
+}
+
+#[test]
+fn what_an_owner_costs_grows_with_its_dependents_and_no_faster() {
+    let count = 400;
+    for (propagation, are_held) in [
+        (Propagation::Foreground, true),
+        (Propagation::Background, true),
+        (Propagation::Orphan, false),
+    ] {
+        let mut world = World::new();
+        let owner_of_all = world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+        let finalizers: &[&str] = if are_held { &["example.com/hold"] } else { &[] };
+        for at in 0..count {
+            let one = config(&format!("m{at}"), &[owner(&owner_of_all, true)], finalizers);
+            world.create("configmaps", "n", one).unwrap();
+        }
+        world.observe_and_collect();
+        let cost = visited(|| {
+            world.delete("configmaps", ("n", "a"), &options(propagation)).unwrap();
+            world.observe_and_collect();
+            // One by one, as the pods of a Job go.
+            for at in (0..count).filter(|_| are_held) {
+                let_go(&mut world, &format!("m{at}"));
+                world.observe_and_collect();
+            }
+        });
+        let left = if are_held { 0 } else { count };
+        assert_eq!(world.store.published().len("configmaps"), left, "{propagation:?}");
+        assert!(cost <= 4 * count, "{propagation:?}: {cost} for {count} dependents");
+    }
 }
 
 #[test]
