@@ -3,6 +3,7 @@
 mod check;
 mod crash;
 mod kubectl;
+mod pytorch;
 mod restart;
 mod unprivileged;
 mod up;
@@ -32,11 +33,13 @@ enum Suite {
     Restart,
     /// Pods as an unprivileged user, with user namespaces and without.
     Unprivileged,
+    /// A training with PyTorch, where that can be installed.
+    Pytorch,
 }
 
 /// Runs the suites asked for, all of them to the end, then says how many checks passed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let all = [Suite::Kubectl, Suite::Crash, Suite::Restart, Suite::Unprivileged];
+    let all = [Suite::Kubectl, Suite::Crash, Suite::Restart, Suite::Unprivileged, Suite::Pytorch];
     let suites = if options.suites.is_empty() { &all[..] } else { &options.suites };
     let binary = up::build(options.release)?;
     let mut summary = Summary::default();
@@ -46,6 +49,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Suite::Crash => crash::run(&binary),
             Suite::Restart => restart::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),
+            Suite::Pytorch => pytorch::run(&binary),
         };
         match outcome {
             Ok(done) => summary.add(done),

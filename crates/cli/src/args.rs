@@ -21,7 +21,7 @@ use crate::{
 Images are not pulled: a container is a process, started from its `command`.
 
 Examples:
-  lockstep run pod.yaml           run a pod in a cluster of its own, follow it, end with its result
+  lockstep run job.yaml           run a job in a cluster of its own, follow it, end with its result
   lockstep up --detach            start a cluster that stays
   lockstep apply -f pod.yaml      create or update what a manifest says
   lockstep get pods -w            watch pods
@@ -38,7 +38,7 @@ pub(crate) struct Cli {
 /// The commands, in the order people meet them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a Pod manifest in a cluster of its own and end with its result
+    /// Run Jobs and Pods in a cluster of their own and end with their result
     Run(run::Options),
     /// Start a cluster on this machine
     Up(Box<up::Options>),

@@ -168,7 +168,6 @@ fn parse_bytes(file: &str, bytes: std::io::Result<Vec<u8>>) -> Vec<Entry> {
 }
 
 /// Reads every object of one text; Lists are taken apart.
-#[cfg(test)]
 pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Manifest>> {
     whole(parse_all(file, text))
 }

@@ -5,8 +5,10 @@ mod card;
 mod check;
 mod ends;
 mod followers;
+mod gang;
 mod indexes;
 mod job;
+mod launcher;
 mod lines;
 mod model;
 mod pod;
@@ -23,12 +25,13 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use anyhow::Result;
 use lockstep_local::embedded::{Embedded, Killer};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::{
     archive::Archive,
     followers::Followers,
+    gang::GangOptions,
     model::Model,
     screen::{Manner, Screen},
     session::{Session, some_of},
@@ -36,6 +39,7 @@ use self::{
     submit::Applied,
 };
 use crate::{
+    args::Connection,
     catalog::query,
     cluster::Cluster,
     exit::{self, Ending, Exit},
@@ -60,14 +64,19 @@ containers write goes to stdout, everything else to stderr. The exit code is the
   2 invalid manifest        130 interrupted
 Ctrl-C once suspends the jobs and ends the pods with their grace period, twice kills them.
 
+With --cluster it runs on a running `lockstep up`, or wherever the kubeconfig points. Then the
+objects stay, and an interrupted or timed out job stays suspended.
+
 Examples:
   lockstep run job.yaml
   lockstep run pod.yaml config.yaml --timeout 10m
   lockstep run job.yaml --no-logs -o json > result.json
+  lockstep run --workers 4 -- python train.py
+  lockstep run --workers 4 --dry-run -- python train.py > job.yaml
   generate | lockstep run -")]
 pub(crate) struct Options {
     /// Files or folders with Jobs, Pods and what they need, or - for standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "command", conflicts_with = "command", value_name = "FILE")]
     files: Vec<String>,
     /// How long all of it may take: 30s, 5m [default: as long as it takes]
     #[arg(long, value_name = "DURATION", value_parser = logs::duration)]
@@ -87,6 +96,16 @@ pub(crate) struct Options {
     /// When to use colours
     #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
     color: Color,
+    /// Print what would be applied, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Run on a running `lockstep up`, or on the cluster of the kubeconfig
+    #[arg(long)]
+    cluster: bool,
+    #[command(flatten)]
+    gang: GangOptions,
+    #[command(flatten)]
+    connection: Connection,
     #[command(flatten)]
     node: NodeOptions,
     /// What to log to stderr
@@ -115,30 +134,59 @@ impl Format {
 
 /// Runs to the end, one way or another, and cleans up.
 pub(crate) async fn run(options: &Options) -> Result<Exit> {
-    let read = manifest::read(&options.files, false);
-    let manifests = read.map_err(|error| exit::or(error, Exit::Usage))?;
-    check::check(&manifests, true)?;
+    let is_private = !options.cluster;
+    let manifests = options.manifests()?;
+    check::check(&manifests, is_private)?;
+    if options.dry_run {
+        return dry_run(&manifests, options.output);
+    }
     let is_kept = options.keep.is_some() || options.output.is_some();
     let archive = is_kept.then(|| Archive::new(options.keep.as_deref())).transpose();
     let archive = archive.map_err(|error| exit::or(error, Exit::Usage))?;
     up::start_logging(&options.log)?;
     let mut signals = Signals::listen().map_err(|error| exit::or(error, Exit::Cluster))?;
-    let mut wanted = options.node.embedded();
-    if let Some(node) = &mut wanted.node {
-        // Nothing outlives a run, not even when it is killed.
-        node.runtime.die_with_parent = true;
-    }
-    let embedded = Embedded::start(wanted).await.map_err(|error| {
-        let error = anyhow::Error::new(error);
-        Ending::error(Exit::Cluster, format!("error: cannot start: {error:#}"))
-    })?;
-    let cluster = Cluster::inside(embedded.client(), "default");
-    let work = Work { options, manifests: &manifests, archive, is_private: true };
-    let result = work.run(cluster, &mut signals, Some(embedded.killer())).await;
-    // How the run ended is decided; nothing that happens now changes it.
-    let killer = embedded.killer();
-    signals.or_quickly(embedded.shutdown(), killer).await;
+    let work = Work { options, manifests: &manifests, archive, is_private };
+    let result = if is_private {
+        work.run_inside(&mut signals).await
+    } else {
+        let found = Cluster::find(&options.connection).await;
+        // Not to be mistaken for a job that failed.
+        let cluster = found.map_err(|error| Ending::error(Exit::Cluster, format!("{error:#}")))?;
+        work.run(cluster, &mut signals, None).await
+    };
     result.map_err(|error| exit::or(error, Exit::Cluster))
+}
+
+impl Options {
+    fn manifests(&self) -> Result<Vec<Manifest>> {
+        let Connection { kubeconfig, context, namespace, data_dir } = &self.connection;
+        let names_cluster =
+            kubeconfig.is_some() || context.is_some() || namespace.is_some() || data_dir.is_some();
+        if names_cluster && !self.cluster {
+            let message = "error: --kubeconfig, --context, --namespace and --data-dir are for \
+                           --cluster; without it the run has a cluster of its own";
+            return Err(Ending::error(Exit::Usage, message));
+        }
+        if !self.gang.command.is_empty() {
+            return self.gang.manifests(!self.cluster);
+        }
+        manifest::read(&self.files, false).map_err(|error| exit::or(error, Exit::Usage))
+    }
+}
+
+fn dry_run(manifests: &[Manifest], format: Option<Format>) -> Result<Exit> {
+    let objects: Vec<Value> = manifests.iter().map(|it| Value::Object(it.object.clone())).collect();
+    match format {
+        Some(Format::Json) => {
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            Format::Json.print(&list)?;
+        }
+        Some(Format::Yaml) | None => {
+            let texts: Vec<String> = objects.iter().map(yaml::render).collect();
+            output::data(texts.join("---\n"))?;
+        }
+    }
+    Ok(Exit::Success)
 }
 
 /// What is to be run, and how.
@@ -151,6 +199,26 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// Runs in a cluster that is there for nothing else.
+    async fn run_inside(self, signals: &mut Signals) -> Result<Exit> {
+        let mut wanted = self.options.node.embedded();
+        if let Some(node) = &mut wanted.node {
+            // Nothing outlives a run, not even when it is killed.
+            node.runtime.die_with_parent = true;
+            node.allows_inherit = !self.options.gang.command.is_empty();
+        }
+        let embedded = Embedded::start(wanted).await.map_err(|error| {
+            let error = anyhow::Error::new(error);
+            Ending::error(Exit::Cluster, format!("error: cannot start: {error:#}"))
+        })?;
+        let cluster = Cluster::inside(embedded.client(), "default");
+        let result = self.run(cluster, signals, Some(embedded.killer())).await;
+        // How the run ended is decided; nothing that happens now changes it.
+        let killer = embedded.killer();
+        signals.or_quickly(embedded.shutdown(), killer).await;
+        result
+    }
+
     async fn run(
         self,
         cluster: Cluster,
@@ -178,6 +246,9 @@ impl Work<'_> {
         }
         session.drain().await?;
         session.settle();
+        if !is_private {
+            tell_what_stays(&mut session);
+        }
         if exit == Exit::Failed {
             explain(&mut session).await;
         }
@@ -250,6 +321,21 @@ fn interrupted(model: &Model) -> String {
     }
     let names = some_of(&names);
     format!("interrupted: ending {names}, with up to {grace}s of grace (again to kill at once)")
+}
+
+/// Says how to go on with Jobs that are suspended now and stay.
+fn tell_what_stays(session: &mut Session) {
+    let suspended = session.model.jobs.values().filter(|job| job.is_suspended && !job.has_ended());
+    let notes: Vec<String> = suspended
+        .map(|job| {
+            let (name, space) = (&job.name, &job.namespace);
+            format!(
+                "job/{name} stays, suspended; go on with: kubectl patch job {name} -n {space} -p \
+                 '{{\"spec\":{{\"suspend\":false}}}}'"
+            )
+        })
+        .collect();
+    notes.iter().for_each(|note| session.screen.note(note));
 }
 
 /// Says why the run failed.

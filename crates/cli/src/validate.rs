@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use lockstep_api::{
     builtin,
     decode::{self, FieldValidation},
-    field::FieldError,
+    field::{FieldError, Path},
     meta,
     resource::{Registry, Resource},
     schema,
@@ -223,15 +223,21 @@ fn rules(
         uid: "00000000-0000-4000-8000-000000000000".to_owned(),
         user: String::new(),
     };
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+    let mut unnamed = None;
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    if let Value::Object(metadata) = metadata {
         metadata.insert("uid".to_owned(), context.uid.clone().into());
         // Where it goes is decided later, by the command that creates it.
         if resource.is_namespaced() {
             metadata.entry("namespace").or_insert_with(|| "default".into());
         }
-        if !metadata.contains_key("name")
-            && let Some(prefix) = metadata.get("generateName").and_then(|value| value.as_str())
-        {
+        if metadata.get("name").is_none_or(|name| name == "") {
+            let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
+            if prefix.is_empty() {
+                // Said once: what is made of the name would be wrong in many places.
+                let path = Path::new("metadata").child("name");
+                unnamed = Some(FieldError::required(&path, "name or generateName is required"));
+            }
             let name = format!("{prefix}xxxxx");
             metadata.insert("name".to_owned(), name.into());
         }
@@ -239,7 +245,8 @@ fn rules(
     strategy.fill_defaults(&mut object);
     strategy.prepare_create(&mut object, &context);
     let names = |name: &str, is_prefix: bool| strategy.validate_name(name, is_prefix);
-    let mut errors = meta::validate_create(&object, resource.is_namespaced(), names);
+    let mut errors: Vec<FieldError> = unnamed.into_iter().collect();
+    errors.extend(meta::validate_create(&object, resource.is_namespaced(), names));
     errors.extend(strategy.validate_create(&object));
     let warnings = strategy.warnings(&object, None);
     (errors, warnings)

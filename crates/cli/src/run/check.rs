@@ -31,12 +31,6 @@ pub(crate) fn check(manifests: &[Manifest], is_private: bool) -> Result<()> {
             problems.push(format!("{}:{}: {}", manifest.file, problem.line, problem.what));
         }
     }
-    for manifest in manifests.iter().filter(|manifest| is_private && manifest.kind() == "Job") {
-        let (file, line) = (&manifest.file, manifest.line("kind"));
-        problems.push(format!(
-            "{file}:{line}: jobs are stored but not run by this version; give the Pod itself"
-        ));
-    }
     problems.extend(repeated(manifests));
     if !problems.is_empty() {
         problems.iter().for_each(output::note);

@@ -139,3 +139,69 @@ async fn read(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use http::{Request, Response};
+    use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
+    use kube::{Client, client::Body};
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// A cluster whose logs end when they are told to, and how many were asked for.
+    fn cluster(end: &Arc<Notify>, asked: &Arc<AtomicUsize>) -> Cluster {
+        let (end, asked) = (Arc::clone(end), Arc::clone(asked));
+        let service = tower::service_fn(move |_: Request<Body>| {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let end = Arc::clone(&end);
+            let last = futures::stream::once(async move {
+                end.notified().await;
+                Ok::<_, std::io::Error>(http_body::Frame::data(bytes::Bytes::from("bye")))
+            });
+            let body: UnsyncBoxBody<bytes::Bytes, std::io::Error> =
+                StreamBody::new(last).boxed_unsync();
+            async move { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        Cluster::inside(Client::new(service, "default"), "default")
+    }
+
+    fn source(at: usize) -> LogSource {
+        LogSource {
+            container: ["d", &at.to_string(), "c"].map(ToOwned::to_owned),
+            path: format!("/api/v1/namespaces/d/pods/{at}/log"),
+            label: String::new(),
+            worker: 0,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_logs_are_open_at_once_and_all_are_read() {
+        let (end, asked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+        let mut followers = Followers::new(cluster(&end, &asked), false);
+        for at in 0..1_000 {
+            followers.begin(source(at));
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(asked.load(Ordering::Relaxed), OPEN_MAX);
+        followers.close();
+        let ending = tokio::spawn(async move {
+            loop {
+                end.notify_one();
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut read = 0;
+        while let Some(piece) = followers.next().await {
+            assert!(matches!(piece, Piece::Written(_, bytes) if bytes == b"bye\n"));
+            read += 1;
+        }
+        ending.abort();
+        assert_eq!(read, 1_000);
+    }
+}

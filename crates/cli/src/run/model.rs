@@ -85,6 +85,8 @@ pub(crate) struct Model {
     is_private: bool,
     /// Whether a line of a log must say whose it is.
     has_prefixes: bool,
+    /// Whether everything is being ended on purpose.
+    is_stopping: bool,
     /// The Jobs that were applied.
     pub(crate) jobs: BTreeMap<Name, Job>,
     /// The pods that were applied, and those of the Jobs.
@@ -129,6 +131,11 @@ impl Model {
         self.has_prefixes = has_prefixes;
     }
 
+    /// Takes note that everything is being ended on purpose: that is no trouble to tell of.
+    pub(crate) fn begin_stop(&mut self) {
+        self.is_stopping = true;
+    }
+
     /// Takes note of a Job as it is now.
     pub(crate) fn see_job(&mut self, object: &Value) -> Seen {
         let mut seen = Seen::default();
@@ -146,6 +153,7 @@ impl Model {
             seen.tell(false, format!("job/{} {words}", job.name));
         }
         if let Some(hindrance) = job.hindrance()
+            && !self.is_stopping
             && self.told.get(&name) != Some(&hindrance)
         {
             seen.tell(true, format!("job/{} {hindrance}", job.name));
@@ -275,7 +283,7 @@ impl Model {
 
     /// What a Job waits for: what most of its pods wait for, and how many do.
     pub(crate) fn why_waits(&self, job: &Job) -> Option<String> {
-        if let Some(hindrance) = job.hindrance() {
+        if let Some(hindrance) = job.hindrance().filter(|_| !self.is_stopping) {
             return Some(hindrance);
         }
         let name = (job.namespace.clone(), job.name.clone());

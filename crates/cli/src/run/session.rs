@@ -148,6 +148,7 @@ impl Session {
     pub(crate) async fn stop(&mut self, signals: &mut Signals, killer: Option<Killer>) {
         let cluster = self.cluster.clone();
         let requests = stop::requests(&self.model);
+        self.model.begin_stop();
         let mut asking = Some(tokio::spawn(async move { requests.send(&cluster).await }));
         let mut clock = self.clock();
         let mut reminder = interval(REMINDER);

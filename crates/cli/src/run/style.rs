@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal, unless $`NO_COLOR` is set
+    /// On a terminal, unless the variable `NO_COLOR` is set
     #[default]
     Auto,
     /// Always

@@ -251,3 +251,16 @@ fn failures_without_end_are_counted_only() {
         .sum();
     assert_eq!(notes, FAILURES_TOLD + 1);
 }
+
+#[test]
+fn what_is_ended_on_purpose_is_no_trouble() {
+    let mut model = run_of_job();
+    model.begin_stop();
+    let suspended = json!({"active": 2, "conditions": [{"type": "Suspended", "status": "True"}]});
+    let seen = model.see_job(&job(json!({"suspend": true}), suspended));
+    assert!(seen.notes.is_empty(), "{seen:?}");
+    assert!(!model.has_stopped(), "its pods are still there");
+    let suspended = json!({"conditions": [{"type": "Suspended", "status": "True"}]});
+    model.see_job(&job(json!({"suspend": true}), suspended));
+    assert!(model.has_stopped());
+}

@@ -123,6 +123,14 @@ fn no_line_is_wider_and_no_block_higher_than_its_frame() {
 }
 
 #[test]
+fn the_picture_in_the_readme_is_the_block_as_it_is() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
+    let block = block(&training(), &frame(80, 12, false)).join("\n");
+    assert!(readme.contains(&block), "the README must show:\n{block}");
+}
+
+#[test]
 fn time_is_told_as_people_do() {
     let since: Timestamp = "2026-01-01T00:00:00Z".parse().expect("a moment");
     for (until, want) in [
