@@ -69,12 +69,14 @@ pub fn plan(view: &View, memory: &Memory, options: &Options, now: Timestamp) -> 
     if let Some(plan) = claim(view) {
         return plan;
     }
+    if !memory.doubtful.is_empty() {
+        return relist(view, memory.doubtful.iter().cloned().collect());
+    }
     let score = Score::of(view, status);
     let fate = finish::decide(view, spec, status, score, (options, now));
     let account = account::account(view, status, fate.as_ref(), options);
     if !account.unknown.is_empty() {
-        let (selector, uids) = (view.selector().to_string(), account.unknown);
-        return sync(vec![Step::Relist { selector, uids }]);
+        return relist(view, account.unknown);
     }
     let draft = draft::draft(view, spec, status, (&account, fate.as_ref()), now);
     let mut plan = Plan { pods_visited: account.visited, ..sync(Vec::new()) };
@@ -143,6 +145,10 @@ fn claim(view: &View) -> Option<Plan> {
         steps.push(Step::Adopt { job_uid, pods: adopt });
     }
     (!steps.is_empty()).then(|| sync(steps))
+}
+
+fn relist(view: &View, uids: Vec<String>) -> Plan {
+    sync(vec![Step::Relist { selector: view.selector().to_string(), uids }])
 }
 
 /// A plan that counts as a sync of the Job.

@@ -28,8 +28,6 @@ pub(crate) struct Account {
     pub(crate) removals: Vec<PodRef>,
     /// Failures a rule decided on, with whether they count.
     pub(crate) actions: BTreeMap<(bool, PolicyAction), u64>,
-    /// Whether there is more to count than one status may list.
-    pub(crate) is_full: bool,
     /// Listed pods of which nothing is known.
     pub(crate) unknown: Vec<String>,
     pub(crate) visited: usize,
@@ -64,8 +62,9 @@ pub(crate) fn account(
             continue;
         }
         account.removals.push(target);
-        if indexes_new + account.succeeded.len() + account.failed.len() >= options.uncounted_max {
-            account.is_full = true;
+        // The rest follows in the next pass, which comes at once.
+        let listed = indexes_new + account.succeeded.len() + account.failed.len();
+        if listed.max(account.removals.len()) >= options.uncounted_max {
             break;
         }
     }

@@ -79,9 +79,10 @@ impl Draft {
             let may_shrink = spec.completions == spec.parallelism;
             let least = status.succeeded.filter(|_| !may_shrink).unwrap_or(0);
             status.succeeded = Some(succeeded.max(least));
-            status.completed_indexes = Some(slots.succeeded.to_string());
+            let (completed, failed) = slots.texts();
+            status.completed_indexes = Some(completed);
             let has_limit = view.rules().limit_per_index.is_some();
-            status.failed_indexes = has_limit.then(|| slots.failed.to_string());
+            status.failed_indexes = has_limit.then_some(failed);
         } else {
             status.succeeded = Some(plus(status.succeeded, account.succeeded_settled));
         }

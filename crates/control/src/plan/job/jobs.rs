@@ -12,8 +12,8 @@ use k8s_openapi::api::batch::v1::Job;
 
 use crate::engine::{Backoff, WorkQueue};
 use crate::plan::job::{
-    Action, Creation, Fact, Memory, Metric, Options, Plan, PodRef, Step, View, Waiting, fact,
-    memory::Stage, plan, seen,
+    Action, BUILT_IN, Creation, Fact, Memory, Metric, Options, Plan, PodRef, Step, View, Waiting,
+    conditions, fact, memory::Stage, plan, seen,
 };
 
 use orphans::Orphans;
@@ -78,6 +78,8 @@ struct Entry {
 /// What happens in a pass.
 #[derive(Clone, Debug)]
 struct Pass {
+    /// The version of the Job it was planned on.
+    version: u64,
     revision: u64,
     action: Option<Action>,
     creation: Creation,
@@ -164,7 +166,10 @@ impl Jobs {
             if entry.view.observe_job(job) {
                 let is_new_spec = job.metadata.generation != generation;
                 let at = if is_new_spec { now } else { self.gathered(now) };
-                self.queue.add(key, at);
+                self.queue.add(key.clone(), at);
+                if !self.entries[&key].adopts(&self.options) {
+                    self.free_orphans(&key.namespace, now);
+                }
             }
             return;
         }
@@ -313,6 +318,15 @@ impl Jobs {
 }
 
 impl Entry {
+    /// Whether pods without an owner may become pods of this Job.
+    fn adopts(&self, options: &Options) -> bool {
+        let job = self.view.job();
+        let manager = job.spec.as_ref().and_then(|spec| spec.managed_by.as_deref());
+        manager.unwrap_or(BUILT_IN) == options.controller
+            && job.metadata.deletion_timestamp.is_none()
+            && conditions::finished(job).is_none()
+    }
+
     fn stale_until(&mut self, now: Timestamp) -> Option<Timestamp> {
         let (version, until) = self.stale?;
         let is_behind = seen::version(&self.view.job().metadata) <= version && now < until;
@@ -329,6 +343,7 @@ impl Entry {
             self.memory.told_unknown_mode = true;
         }
         self.pass = Some(Pass {
+            version: seen::version(&self.view.job().metadata),
             revision: self.view.revision(),
             action: plan.action,
             creation: plan.creation,

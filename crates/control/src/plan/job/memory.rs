@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 pub struct Memory {
     /// Names that pods of somebody else have.
     pub(crate) names_taken: BTreeSet<String>,
+    /// Uids of pods that only our own requests have shown, and that a listing should have shown.
+    pub(crate) doubtful: BTreeSet<String>,
     /// Whether users have been told that the completion mode is not known.
     pub(crate) told_unknown_mode: bool,
     /// What failed last: it comes last in the next pass, so that it holds nothing else up.

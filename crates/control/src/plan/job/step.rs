@@ -97,7 +97,8 @@ pub enum Step {
         pods: Vec<PodRef>,
     },
     /// List the pods that the Job's selector selects from the API itself (not a cache), then
-    /// `Jobs::relisted`: the status names finished pods that nobody here has ever seen.
+    /// `Jobs::relisted`: the status names finished pods that nobody here has ever seen, or there
+    /// are pods that no listing has shown.
     Relist {
         /// The label selector, as a query.
         selector: String,

@@ -271,6 +271,11 @@ impl View {
         self.names_by_uid.get(uid).and_then(|name| self.pods.get(name))
     }
 
+    /// How to name the pod with this uid, if it is known.
+    pub(crate) fn reference_of(&self, uid: &str) -> Option<PodRef> {
+        self.names_by_uid.get(uid).and_then(|name| self.pod_ref(name))
+    }
+
     pub(crate) fn is_uncounted(&self, uid: &str) -> bool {
         self.uncounted_ok.contains(uid) || self.uncounted_bad.contains(uid)
     }
@@ -310,7 +315,8 @@ impl View {
         owner.kind == "Job" && owner.uid == self.uid()
     }
 
-    fn is_selected(&self, pod: &Pod) -> bool {
+    /// Whether the Job selects the pod.
+    pub(crate) fn is_selected(&self, pod: &Pod) -> bool {
         let labels = pod.metadata.labels.as_ref();
         self.selector.matches(|key| labels.and_then(|all| all.get(key)).map(String::as_str))
     }

@@ -57,7 +57,7 @@ impl Jobs {
         }
         loop {
             let key = self.orphans.queue.take_due(now)?;
-            let is_wanted = self.routes.is_orphan(&key, |owner| self.entries.contains_key(owner));
+            let is_wanted = self.is_orphan(&key);
             match self.orphans.pods.get(&key) {
                 Some(pod) if is_wanted => return Some(pod.clone()),
                 _ => {

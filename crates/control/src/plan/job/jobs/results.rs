@@ -1,11 +1,13 @@
 //! What became of the steps of a pass.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 
 use crate::plan::job::{
     Event, Key, Metric, NewPod, PodRef,
-    jobs::{Entry, Failure, Jobs, after},
+    jobs::{Entry, Failure, Jobs, after, route},
     memory::Stage,
     seen,
 };
@@ -131,11 +133,21 @@ impl Jobs {
 
     /// The pods that the Job selects, read from the API itself because of these uids.
     pub fn relisted(&mut self, key: &Key, uids: &[String], pods: &[Pod]) {
+        let listed: BTreeSet<&str> =
+            pods.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
+        for uid in uids.iter().filter(|uid| !listed.contains(uid.as_str())) {
+            let view = self.entries.get(key).map(|entry| &entry.view);
+            if let Some(pod) = view.and_then(|view| view.reference_of(uid)) {
+                self.drop_pod(&pod);
+            }
+        }
         for pod in pods {
             self.absorb(key, pod);
         }
         if let Some(entry) = self.entries.get_mut(key) {
             entry.view.confirm_gone(uids);
+            entry.view.touch();
+            entry.memory.doubtful.retain(|uid| !uids.contains(uid));
         }
     }
 
@@ -146,7 +158,7 @@ impl Jobs {
         entry.fail(Failure::Error, None);
         if refusal.kind == RefusalKind::Conflict {
             // What we know of the Job is old. To decide again on it would be refused again.
-            let version = seen::version(&entry.view.job().metadata);
+            let version = entry.pass.as_ref().map_or(0, |pass| pass.version);
             entry.stale = Some((version, after(now, delay)));
         }
     }
@@ -158,6 +170,7 @@ impl Jobs {
         if entry.pass.as_ref().is_some_and(|pass| pass.gone.contains(uid)) {
             return;
         }
+        self.routes.answered(route::pod_key(pod));
         self.see(pod);
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Routes {
     by_hand: BTreeMap<String, BTreeSet<Key>>,
     /// Jobs by uid.
     by_uid: BTreeMap<String, Key>,
+    /// Pods that only the answers to our own requests have shown so far.
+    unwatched: BTreeSet<PodKey>,
     /// Moves with each listing of all pods.
     listing: u64,
 }
@@ -72,11 +74,12 @@ impl Owner {
 impl Jobs {
     /// Notes a version of a pod.
     pub fn pod_seen(&mut self, pod: &Pod, now: Timestamp) {
-        for key in self.see(pod) {
-            self.enqueue(&key, now);
-        }
         let key = pod_key(pod);
-        let is_orphan = self.routes.is_orphan(&key, |owner| self.entries.contains_key(owner));
+        self.routes.unwatched.remove(&key);
+        for job in self.see(pod) {
+            self.enqueue(&job, now);
+        }
+        let is_orphan = self.is_orphan(&key);
         match self.routes.pods.get(&key) {
             // A Job that is not known may only not be known yet.
             Some(route) if is_orphan && (route.is_deleting || route.owner == Owner::Nobody) => {
@@ -89,25 +92,33 @@ impl Jobs {
 
     /// Notes that a pod is gone.
     pub fn pod_gone(&mut self, pod: &PodRef, now: Timestamp) {
+        for job in self.drop_pod(pod) {
+            self.enqueue(&job, now);
+        }
+    }
+
+    /// Takes a pod out of the views of all Jobs it concerns; these are the ones that knew it.
+    pub(super) fn drop_pod(&mut self, pod: &PodRef) -> BTreeSet<Key> {
         let key = (pod.namespace.clone(), pod.name.clone());
         let Some(route) = self.routes.pods.get(&key).filter(|route| route.uid == pod.uid) else {
-            return;
+            return BTreeSet::new();
         };
         if route.is_tracked && route.has_ended {
             self.facts.push(Metric::TrackedTerminatedPods.fact(1, &["delete"]));
         }
         self.orphans.remove(&key);
-        let told = self.routes.concerned(&key);
+        let mut concerned = self.routes.concerned(&key);
         self.routes.remove(&key);
-        for job in told {
-            let Some(entry) = self.entries.get_mut(&job) else { continue };
-            if let Some(pass) = &mut entry.pass {
-                pass.gone.insert(pod.uid.clone());
-            }
-            if entry.view.forget_pod(&pod.name, &pod.uid) {
-                self.enqueue(&job, now);
-            }
-        }
+        self.routes.unwatched.remove(&key);
+        concerned.retain(|job| {
+            self.entries.get_mut(job).is_some_and(|entry| {
+                if let Some(pass) = &mut entry.pass {
+                    pass.gone.insert(pod.uid.clone());
+                }
+                entry.view.forget_pod(&pod.name, &pod.uid)
+            })
+        });
+        concerned
     }
 
     /// A listing of all pods begins: what is not seen from now on until it ends is gone.
@@ -124,6 +135,55 @@ impl Jobs {
             self.pod_gone(&pod, now);
         }
         self.is_listed.pods = true;
+        self.doubt_unwatched(now);
+    }
+
+    /// Pods that no watch has ever shown may have come and gone while none was listening: their
+    /// Jobs ask the API.
+    fn doubt_unwatched(&mut self, now: Timestamp) {
+        for key in std::mem::take(&mut self.routes.unwatched) {
+            let Some(route) = self.routes.pods.get(&key) else { continue };
+            let Some(job) = route.owner.key().cloned() else { continue };
+            if let Some(entry) = self.entries.get_mut(&job) {
+                entry.memory.doubtful.insert(route.uid.clone());
+                self.enqueue(&job, now);
+            }
+        }
+    }
+
+    /// Whether a pod carries the finalizer and nobody counts it: it has no controller and no Job
+    /// that would adopt it, or its Job is not known. Pods of Jobs that have ended are let go by
+    /// their Jobs.
+    pub(super) fn is_orphan(&self, key: &PodKey) -> bool {
+        let Some(route) = self.routes.pods.get(key).filter(|route| route.is_tracked) else {
+            return false;
+        };
+        match &route.owner {
+            Owner::Job { uid, .. } => !self.routes.by_uid.contains_key(uid),
+            Owner::Nobody if route.is_deleting => true,
+            Owner::Nobody => !route.pod.as_ref().is_some_and(|pod| {
+                self.routes.suitors(pod).iter().any(|job| {
+                    self.entries.get(job).is_some_and(|entry| {
+                        entry.adopts(&self.options) && entry.view.is_selected(pod)
+                    })
+                })
+            }),
+            Owner::SomethingElse => false,
+        }
+    }
+
+    /// Looks again at the pods of a namespace that have no controller: a Job that might have
+    /// adopted one no longer will.
+    pub(super) fn free_orphans(&mut self, namespace: &str, now: Timestamp) {
+        let names = self.routes.free.get(namespace).into_iter().flatten();
+        let keys: Vec<PodKey> = names.map(|name| (namespace.to_owned(), name.clone())).collect();
+        for key in keys {
+            if self.is_orphan(&key)
+                && let Some(route) = self.routes.pods.get(&key)
+            {
+                self.orphans.add(reference(&key, &route.uid), now);
+            }
+        }
     }
 
     /// Notes a version of a pod in the views of all Jobs it concerns; these are the ones to which
@@ -173,24 +233,6 @@ impl Routes {
         self.by_uid.remove(uid);
         if let Some(jobs) = self.by_hand.get_mut(&key.namespace) {
             jobs.remove(key);
-        }
-    }
-
-    /// Whether a pod carries the finalizer and nobody counts it: it has no controller and no Job
-    /// that would adopt it, or its Job is not known. Pods of Jobs that have ended are let go by
-    /// their Jobs.
-    pub(super) fn is_orphan(&self, key: &PodKey, is_known: impl Fn(&Key) -> bool) -> bool {
-        let Some(route) = self.pods.get(key).filter(|route| route.is_tracked) else { return false };
-        match &route.owner {
-            Owner::Job { key, uid } => !(is_known(key) && self.by_uid.get(uid) == Some(key)),
-            Owner::Nobody => {
-                let is_courted = route
-                    .pod
-                    .as_ref()
-                    .is_some_and(|pod| !route.is_deleting && !self.suitors(pod).is_empty());
-                !is_courted
-            }
-            Owner::SomethingElse => false,
         }
     }
 
@@ -247,6 +289,13 @@ impl Routes {
             pod: is_kept.then(|| Box::new(pod.clone())),
         };
         self.pods.insert(key.clone(), route);
+    }
+
+    /// Notes that only the answer to a request has shown the pod, if no watch has.
+    pub(super) fn answered(&mut self, key: PodKey) {
+        if !self.pods.contains_key(&key) {
+            self.unwatched.insert(key);
+        }
     }
 
     fn remove(&mut self, key: &PodKey) {

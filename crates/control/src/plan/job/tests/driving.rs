@@ -347,6 +347,20 @@ fn what_a_listing_does_not_show_is_gone() {
 }
 
 #[test]
+fn a_pod_that_no_watch_ever_showed_is_asked_for_after_a_listing() {
+    let mut world = World::new(json!({}));
+    world.pass();
+    let pod = world.active().remove(0);
+    // Made, and gone, while the watch was broken; the shell does not know what it missed.
+    world.pods.remove(&pod);
+    world.driver.pods_listed(world.now);
+    world.pass();
+    assert_eq!(world.log.last().unwrap(), "relist");
+    while world.pass().is_some() {}
+    assert_eq!(world.active().len(), 1, "{:?}", world.log);
+}
+
+#[test]
 fn a_late_answer_about_a_pod_that_is_gone_is_no_news() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
     world.settle();

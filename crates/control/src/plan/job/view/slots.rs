@@ -15,6 +15,10 @@ pub(crate) struct Slots {
     persisted_ok: Indexes,
     /// Indexes that the status says have failed.
     persisted_bad: Indexes,
+    /// Both, as they should stand in the status.
+    texts: (String, String),
+    /// Indexes of which the status does not say what is so.
+    unwritten: BTreeSet<i32>,
     pods: BTreeMap<i32, Slot>,
     /// All indexes that have succeeded, pods that are not counted yet included.
     pub(crate) succeeded: Indexes,
@@ -79,6 +83,15 @@ impl Slots {
         self.pods.get(&index).into_iter().flat_map(|slot| &slot.active)
     }
 
+    /// The indexes that have succeeded and those that have failed, as text. To print them takes as
+    /// long as the lists are; most often they are what the status says already.
+    pub(crate) fn texts(&self) -> (String, String) {
+        if self.unwritten.is_empty() {
+            return self.texts.clone();
+        }
+        (self.succeeded.to_string(), self.failed.to_string())
+    }
+
     /// Whether the status already says that the index has succeeded.
     pub(crate) fn is_recorded(&self, index: i32) -> bool {
         self.persisted_ok.contains(index)
@@ -98,6 +111,7 @@ impl Slots {
                 .and_then(|status| status.failed_indexes.as_ref())
                 .filter(|_| rules.limit_per_index.is_some()),
         );
+        self.texts = (ok.to_string(), bad.to_string());
         let mut changed = self.persisted_ok.difference_both_ways(&ok);
         changed.extend(self.persisted_bad.difference_both_ways(&bad));
         (self.persisted_ok, self.persisted_bad) = (ok, bad);
@@ -124,6 +138,7 @@ impl Slots {
         let is_bad = self.persisted_bad.contains(first) && !is_ok;
         self.succeeded.set_range(first, last, is_ok);
         self.failed.set_range(first, last, is_bad);
+        self.unwritten.retain(|index| !(first..=last).contains(index));
         self.pending.set_range(first, last, !is_ok && !is_bad);
         let with_pods: Vec<i32> = self.pods.range(first..=last).map(|(index, _)| *index).collect();
         for index in with_pods {
@@ -154,6 +169,11 @@ impl Slots {
         let is_crowded = slot.active.len() > 1;
         self.succeeded.set(index, is_ok);
         self.failed.set(index, is_bad);
+        if is_ok == self.persisted_ok.contains(index) && is_bad == was_bad {
+            self.unwritten.remove(&index);
+        } else {
+            self.unwritten.insert(index);
+        }
         self.pending.set(index, !is_ok && !is_bad && !is_busy);
         if is_crowded {
             self.crowded.insert(index);
