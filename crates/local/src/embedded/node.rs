@@ -88,6 +88,7 @@ impl Node {
         let client = server.client(User::component(&format!("node:{name}")));
         let description = NodeDescription::of_machine(name, HOST_IP, &options.capacity);
         let process = ProcessOptions {
+            node_name: name.to_owned(),
             host_ip: HOST_IP.to_owned(),
             allocatable: description.capacity.clone(),
             image_commands: options.image_commands,

@@ -37,6 +37,8 @@ const REFRESH: Duration = Duration::from_secs(30);
 /// What a node of processes is told.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
+    /// The name of the node: pods of others are not its business.
+    pub node_name: String,
     /// The address of the node.
     pub host_ip: String,
     /// What the node can give: the default of limits that pods ask about.
@@ -122,6 +124,10 @@ impl ProcessBackend {
 }
 
 impl Backend for ProcessBackend {
+    fn owns(&self, node: &str) -> bool {
+        self.inner.options.node_name == node
+    }
+
     fn host_ip(&self, _node: &str) -> String {
         self.inner.options.host_ip.clone()
     }

@@ -106,6 +106,23 @@ async fn a_fake_pod_costs_one_write_to_run_and_one_to_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pods_of_fake_nodes_are_no_business_of_the_real_one() {
+    let mut cluster = Cluster::with_fake_nodes(1).await;
+    cluster.start_node(true);
+    let only = |label: &str| json!({"nodeSelector": {label: "true"}});
+    cluster.run("fake", "exit 3", only("lockstep.dev/fake-node")).await;
+    let fake = cluster.until_phase("fake", "Running").await;
+    cluster.run("real", "exit 3", json!({"nodeName": "here"})).await;
+    let real = cluster.until_phase("real", "Failed").await;
+    let fake_after = cluster.until_phase("fake", "Running").await;
+    assert_eq!(fake.status, fake_after.status);
+    let folder = |pod: &Pod| {
+        lockstep_local::node::dirs::NodeDirs::new(cluster.dir.path()).pod(&pod.uid().unwrap())
+    };
+    assert!(folder(&real).exists() && !folder(&fake).exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn fake_nodes_of_earlier_times_are_gone_before_pods_are_placed() {
     let folder = tempfile::tempdir().unwrap();
     let start = async |count| {

@@ -94,6 +94,7 @@ impl Cluster {
         let overrides = BTreeMap::from(overrides);
         let description = NodeDescription::of_machine("here", "127.0.0.1", &overrides);
         let options = ProcessOptions {
+            node_name: "here".to_owned(),
             host_ip: "127.0.0.1".to_owned(),
             allocatable: description.capacity.clone(),
             ..ProcessOptions::default()

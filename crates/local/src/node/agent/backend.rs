@@ -11,9 +11,7 @@ use lockstep_control::plan::pod::{Exit, HookKind, Known, ProbeKind, ProbeOutcome
 /// Runs containers. All methods may be called again for the same thing.
 pub trait Backend: Send + Sync + 'static {
     /// Whether pods of this node are its business; others are left alone.
-    fn owns(&self, _node: &str) -> bool {
-        true
-    }
+    fn owns(&self, node: &str) -> bool;
 
     /// Whether a node is to look as if it were lost: nothing happens on it for now.
     fn is_silent(&self, _node: &str) -> bool {

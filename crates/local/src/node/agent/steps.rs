@@ -222,6 +222,10 @@ mod tests {
     struct Instantly;
 
     impl Backend for Instantly {
+        fn owns(&self, node: &str) -> bool {
+            node == "n"
+        }
+
         fn host_ip(&self, _node: &str) -> String {
             "127.0.0.1".to_owned()
         }
