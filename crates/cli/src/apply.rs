@@ -12,7 +12,7 @@ use crate::{
     exit::{Failures, usage},
     get,
     manifest::{self, Manifest},
-    output,
+    output, validate,
 };
 
 /// Where the manifest applied last is kept: kubectl's annotation, so that both can be used in turn.
@@ -144,6 +144,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         };
         if let Err(error) = done.await {
             failures.note(&error);
+            validate::note_places(&error, manifest);
         }
     }
     failures.end()

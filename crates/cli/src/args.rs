@@ -158,10 +158,14 @@ pub(crate) struct Selectors {
 /// Options of `lockstep completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The folder a shell looks into must exist; a new shell then knows the commands.
+
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   lockstep completions bash > ~/.local/share/bash-completion/completions/lockstep
   lockstep completions zsh > \"${fpath[1]}/_lockstep\"
-  lockstep completions fish > ~/.config/fish/completions/lockstep.fish")]
+  lockstep completions fish > ~/.config/fish/completions/lockstep.fish
+  source <(lockstep completions bash)     only this shell")]
 pub(crate) struct Completions {
     /// Which shell
     pub(crate) shell: clap_complete::Shell,

@@ -8,7 +8,7 @@ use crate::{
     catalog::Catalog,
     cluster::Cluster,
     exit::{Failures, usage},
-    manifest, output,
+    manifest, output, validate,
 };
 
 /// Options of `lockstep create`.
@@ -80,6 +80,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         };
         if let Err(error) = done.await {
             failures.note(&error);
+            validate::note_places(&error, manifest);
         }
     }
     failures.end()

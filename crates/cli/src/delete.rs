@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     apply::DryRun,
     args::Connection,
-    catalog::{Catalog, query},
+    catalog::Catalog,
     chosen::{Choice, Chosen},
     cluster::{Cluster, Content},
     exit::{Failures, usage},
@@ -167,6 +167,10 @@ impl Options {
         if let Some(seconds) = grace {
             body["gracePeriodSeconds"] = seconds.into();
         }
+        // In the body, because a server that is sent one does not look at the query.
+        if let Some(dry_run) = self.dry_run.parameter() {
+            body["dryRun"] = json!([dry_run]);
+        }
         body
     }
 }
@@ -181,7 +185,6 @@ async fn delete(
         cluster.get(&path).await?;
         return Ok(String::new());
     }
-    let path = path + &query(&[("dryRun", options.dry_run.parameter())]);
     let body = options.body();
     let answer = cluster.call("DELETE", &path, "application/json", Content::Json(&body)).await?;
     // Kinds that go at once answer with a Status, others with the object.

@@ -1,8 +1,12 @@
 //! `lockstep describe`: everything about an object, for a person.
 
 mod generic;
+mod job;
 mod node;
 mod pod;
+mod service;
+mod small;
+mod template;
 mod text;
 
 use anyhow::Result;
@@ -12,7 +16,7 @@ use serde_json::Value;
 use self::text::{Text, scalar};
 use crate::{
     args::{Connection, Selectors},
-    catalog::{Catalog, query},
+    catalog::{Catalog, escape, query},
     cluster::Cluster,
     events::{self, Event},
     output, targets,
@@ -79,42 +83,77 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
 #[derive(Debug, Default)]
 struct Seen {
     events: Vec<Event>,
+    /// The pods of a node.
     pods: Vec<Value>,
+    /// The lease of a node.
+    lease: Option<Value>,
+    /// The EndpointSlices of a service.
+    slices: Vec<Value>,
 }
 
 impl Seen {
     async fn of(cluster: &Cluster, object: &Value) -> Self {
         let meta = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
         let (name, uid) = (meta("name"), meta("uid"));
+        let is_node = object["kind"] == "Node";
         // Events about a node name the node instead of its uid.
-        let uid = if object["kind"] == "Node" { name } else { uid };
+        let uid = if is_node { name } else { uid };
         let fields = format!("involvedObject.name={name},involvedObject.uid={uid}");
         let path = "/api/v1/events".to_owned() + &query(&[("fieldSelector", Some(fields))]);
         let mut seen = Self::default();
         if let Ok(list) = cluster.get(&path).await {
             seen.events = events::sorted(&list);
         }
-        if object["kind"] == "Node" {
+        if is_node {
             let fields = Some(format!("spec.nodeName={name}"));
             let path = "/api/v1/pods".to_owned() + &query(&[("fieldSelector", fields)]);
-            if let Ok(mut list) = cluster.get(&path).await {
-                seen.pods = serde_json::from_value(list["items"].take()).unwrap_or_default();
-            }
+            seen.pods = items(cluster, &path).await;
+            let path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/";
+            seen.lease = cluster.get(&(path.to_owned() + &escape(name))).await.ok();
+        }
+        if object["apiVersion"] == "v1" && object["kind"] == "Service" {
+            let labels = Some(format!("kubernetes.io/service-name={name}"));
+            let namespace = escape(meta("namespace"));
+            let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
+            seen.slices = items(cluster, &(path + &query(&[("labelSelector", labels)]))).await;
         }
         seen
     }
 }
 
+async fn items(cluster: &Cluster, path: &str) -> Vec<Value> {
+    let list = cluster.get(path).await.unwrap_or_default();
+    list["items"].as_array().cloned().unwrap_or_default()
+}
+
 fn describe(object: &Value, seen: &Seen, now: Timestamp) -> String {
     let mut text = Text::default();
+    let mut has_events = true;
     match (object["apiVersion"].as_str(), object["kind"].as_str()) {
         (Some("v1"), Some("Pod")) => pod::describe(object, now, &mut text),
-        (Some("v1"), Some("Node")) => node::describe(object, &seen.pods, &mut text),
-        (Some("v1"), Some("Secret")) => generic::secret(object, &mut text),
-        (Some("v1"), Some("ConfigMap")) => generic::config_map(object, &mut text),
+        (Some("v1"), Some("Node")) => {
+            node::describe(object, &seen.pods, seen.lease.as_ref(), now, &mut text);
+        }
+        (Some("v1"), Some("Service")) => service::describe(object, &seen.slices, &mut text),
+        (Some("v1"), Some("ConfigMap")) => small::config_map(object, &mut text),
+        (Some("v1"), Some("ServiceAccount")) => small::service_account(object, &mut text),
+        (Some("v1"), Some("Secret")) => {
+            small::secret(object, &mut text);
+            has_events = false;
+        }
+        (Some("v1"), Some("Namespace")) => {
+            small::namespace(object, &mut text);
+            has_events = false;
+        }
+        (Some("scheduling.k8s.io/v1"), Some("PriorityClass")) => {
+            small::priority_class(object, &mut text);
+        }
+        (Some("batch/v1"), Some("Job")) => job::describe(object, &mut text),
         _ => generic::describe(object, &mut text),
     }
-    push_events(&seen.events, now, &mut text);
+    if has_events {
+        push_events(&seen.events, now, &mut text);
+    }
     text.finish()
 }
 
@@ -123,19 +162,43 @@ fn object_head(object: &Value, text: &mut Text) {
     text.field(0, "Name", scalar(&meta["name"]));
     text.known(0, "Namespace", &meta["namespace"]);
     text.map(0, "Labels", &meta["labels"], "=");
-    text.map(0, "Annotations", &pod::visible_annotations(meta), ": ");
+    object_annotations(meta, text);
+}
+
+/// The annotations without the one that repeats the whole object.
+fn object_annotations(meta: &Value, text: &mut Text) {
+    let mut shown = meta["annotations"].clone();
+    if let Some(annotations) = shown.as_object_mut() {
+        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+    }
+    text.map(0, "Annotations", &shown, ": ");
+}
+
+/// What controls the object, if anything does.
+fn owner(meta: &Value, text: &mut Text) {
+    let owners = template::list(&meta["ownerReferences"]);
+    if let Some(owner) = owners.iter().find(|owner| owner["controller"] == true) {
+        let shown = format!("{}/{}", scalar(&owner["kind"]), scalar(&owner["name"]));
+        text.field(0, "Controlled By", shown);
+    }
 }
 
 fn push_events(events: &[Event], now: Timestamp, text: &mut Text) {
     if events.is_empty() {
         return text.field(0, "Events", "<none>");
     }
+    // The columns of events stand apart from those above.
+    text.end_block();
     text.line(0, "Events:");
     text.line(1, "Type\tReason\tAge\tFrom\tMessage");
     text.line(1, "----\t------\t----\t----\t-------");
     for event in events {
         let age = event.age(now);
-        let cells = [&event.kind, &event.reason, &age, &event.source, &event.message];
+        let message = match event.field.as_str() {
+            "" => event.message.clone(),
+            field => format!("{field}: {}", event.message),
+        };
+        let cells = [&event.kind, &event.reason, &age, &event.source, &message];
         text.line(1, &cells.map(String::as_str).join("\t"));
     }
 }
@@ -166,8 +229,8 @@ mod tests {
         let pod = Value::Object(pod.expect("valid")[0].object.clone());
         let event = json!({"type": "Normal", "reason": "Started", "message": "Started container main",
             "source": {"component": "kubelet"}, "firstTimestamp": "2026-01-01T00:00:02Z",
-            "involvedObject": {"kind": "Pod", "name": "hello"}});
-        let seen = Seen { events: vec![Event::read(&event)], pods: vec![] };
+            "involvedObject": {"kind": "Pod", "name": "hello", "fieldPath": "spec.containers{main}"}});
+        let seen = Seen { events: vec![Event::read(&event)], ..Seen::default() };
         golden::check("describe-pod.txt", &describe(&pod, &seen, now()));
     }
 
@@ -182,9 +245,12 @@ mod tests {
                     "message": "ready", "lastTransitionTime": "2026-01-01T00:00:01Z"}],
                 "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
                 "nodeInfo": {"kubeletVersion": "v1.36.4", "architecture": "amd64"}}});
-        let pods = vec![
-            json!({"metadata": {"namespace": "default", "name": "p"}, "status": {"phase": "Running"}}),
-        ];
+        let pods = vec![json!({
+            "metadata": {"namespace": "default", "name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {"containers": [{"resources": {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi"}}}]},
+            "status": {"phase": "Running"}})];
+        let node_lease =
+            json!({"spec": {"holderIdentity": "here", "renewTime": "2026-01-01T00:04:59.5Z"}});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
             "metadata": {"name": "s", "namespace": "default"}, "data": {"password": "aHVudGVyMg=="}});
         let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -192,12 +258,32 @@ mod tests {
             "spec": {"holderIdentity": "me", "leaseDurationSeconds": 40}});
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "c", "namespace": "default"}, "data": {"a.txt": "one\ntwo\n"}});
-        let mut screens = describe(&node, &Seen { events: vec![], pods }, now());
-        for object in [secret, config, lease] {
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": "high"}, "value": 1000, "description": "first",
+            "preemptionPolicy": "Never"});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"},
+            "status": {"phase": "Active"}});
+        let service = json!({"apiVersion": "v1", "kind": "Service",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"type": "ClusterIP", "clusterIP": "127.255.0.2", "clusterIPs": ["127.255.0.2"],
+                "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack", "selector": {"app": "web"},
+                "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                "ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]}});
+        let lists = Seen { pods, lease: Some(node_lease), ..Seen::default() };
+        let mut screens = describe(&node, &lists, now());
+        for object in [secret, config, lease, class, namespace, service] {
             screens.push_str("\n\n");
             screens.push_str(&describe(&object, &Seen::default(), now()));
         }
         assert!(!screens.contains("hunter2") && !screens.contains("aHVu"), "secrets stay secret");
         golden::check("describe-others.txt", &screens);
+    }
+
+    #[test]
+    fn a_job_is_described_with_its_policies() {
+        let job = include_str!("../tests/data/described-job.yaml");
+        let job = crate::manifest::parse("job.yaml", job).expect("valid");
+        let job = Value::Object(job[0].object.clone());
+        golden::check("describe-job.txt", &describe(&job, &Seen::default(), now()));
     }
 }

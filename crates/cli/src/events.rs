@@ -148,6 +148,8 @@ pub(crate) struct Event {
     pub(crate) source: String,
     /// Why, in a sentence.
     pub(crate) message: String,
+    /// Which part of the object it is about, if not all of it.
+    pub(crate) field: String,
     first: Option<Timestamp>,
     last: Option<Timestamp>,
     count: i64,
@@ -175,6 +177,7 @@ impl Event {
             object: format!("{}/{}", text(&about["kind"]), text(&about["name"])),
             source,
             message: text(&object["message"]).replace(['\n', '\t'], " "),
+            field: text(&about["fieldPath"]),
             first,
             last: last.or(first),
             count: series["count"].as_i64().or_else(|| object["count"].as_i64()).unwrap_or(1),

@@ -389,8 +389,13 @@ async fn objects(
         sink.print(wanted[0].target.resource, &[list])?;
         return failures.end();
     }
-    if found.is_empty() && matches!(format, Format::Columns(_)) && failures.is_empty() {
-        sink.print(wanted[0].target.resource, &[])?;
+    if matches!(format, Format::Columns(_)) {
+        // All at once, so that the columns are as wide as the widest.
+        let rows: Vec<Value> = found.into_iter().map(|(_, object)| object).collect();
+        if !rows.is_empty() || failures.is_empty() {
+            sink.print(wanted[0].target.resource, &rows)?;
+        }
+        return failures.end();
     }
     for (resource, object) in found {
         sink.print(resource, &[object])?;

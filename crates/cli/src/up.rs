@@ -42,8 +42,9 @@ Examples:
   lockstep up --in-memory                 nothing stays when it stops
   lockstep up --data-dir ./cluster --port 0
                                           a second cluster, on any free port
-  lockstep up --image-command nginx='python3 -m http.server 8080'
-                                          what to run for an image
+  lockstep up --image-command nginx='python3 -m http.server 8080 --directory /srv/www'
+                                          what to run for an image, in the container's workingDir
+                                          or, without one, in /
   lockstep up --fake-nodes 1000 --fake-node-label 'pool=pool-{i/100}'
                                           a thousand nodes whose pods only pretend")]
 pub(crate) struct Options {
@@ -154,9 +155,19 @@ fn banner(embedded: &Embedded, folder: &Path, options: &Options) -> String {
     let kubeconfig = datadir::kubeconfig(folder);
     let stop = if options.detached { "`lockstep down`" } else { "Ctrl-C" };
     let kept = if options.in_memory { "nothing stays" } else { "what is stored stays" };
+    // Said before the rest: it explains what pods will be like.
+    let limits = embedded.lacks_namespaces().map(|reason| {
+        format!(
+            "User namespaces cannot be used here ({reason}): names of other pods are replaced by \
+             addresses\nin environment values, and volumes are links. To allow them on Ubuntu 24.04 \
+             or later:\n\n  sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0\n\n"
+        )
+    });
+    let limits = limits.unwrap_or_default();
     format!(
         "lockstep {} is up at https://{address} (Kubernetes {}, ready in {} ms)\n\
-         Images are not pulled: containers are processes of this machine.\n\n  \
+         Images are not pulled: containers are processes of this machine.\n\n\
+         {limits}  \
          export KUBECONFIG={}\n\n\
          {LAST_LINE} {stop}; {kept}.\n",
         env!("CARGO_PKG_VERSION"),

@@ -21,7 +21,9 @@ use crate::{
     exit::{Ending, Exit, usage},
     get,
     manifest::{self, Entry, Manifest},
-    output, suggest,
+    output,
+    refusal::Refused,
+    suggest,
 };
 
 /// Options of `lockstep validate`.
@@ -123,6 +125,17 @@ fn tell(line: String) -> Result<()> {
     match output::line(line) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         told => Ok(told?),
+    }
+}
+
+/// Says where in the file the mistakes are that made a server refuse an object. The server cannot
+/// know the file; what else it minds, it has said.
+pub(crate) fn note_places(error: &anyhow::Error, manifest: &Manifest) {
+    if error.downcast_ref::<Refused>().is_none_or(|refused| refused.exit() != Exit::Usage) {
+        return;
+    }
+    for problem in judge(&builtin::registry(), manifest).problems {
+        output::note(format!("  {}:{}: {}", manifest.file, problem.line, problem.what));
     }
 }
 

@@ -7,6 +7,11 @@ use crate::{args::Connection, cluster::Cluster, output};
 
 /// Options of `lockstep version`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  lockstep version                        here, and of the cluster if there is one
+  lockstep version --client               only here
+  lockstep version -o json                for programs")]
 pub(crate) struct Options {
     /// Only this program, without asking a cluster
     #[arg(long)]

@@ -10,7 +10,7 @@ use crate::{
     catalog::Catalog,
     chosen::{Choice, Chosen},
     cluster::Cluster,
-    exit::{Ending, Exit, usage},
+    exit::{Ending, Exit, Failures, usage},
     jsonpath::{self, Template},
     output,
     refusal::Refusal,
@@ -91,18 +91,23 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let mut aims: Vec<&Aim> = options.aims.iter().collect();
     // Nothing else can hold of what does not exist yet.
     aims.sort_by_key(|aim| **aim != Aim::Create);
+    let mut failures = Failures::default();
     for object in &chosen {
         for aim in &aims {
-            if aim.wait(&cluster, object, options.timeout, deadline).await? {
-                output::line(format!(
-                    "{}/{} condition met",
-                    object.resource.prefix(),
-                    object.name
-                ))?;
+            match aim.wait(&cluster, object, options.timeout, deadline).await {
+                Ok(true) => {
+                    let (prefix, name) = (object.resource.prefix(), &object.name);
+                    output::line(format!("{prefix}/{name} condition met"))?;
+                }
+                Ok(false) => {}
+                Err(error) => {
+                    failures.note(&error);
+                    break;
+                }
             }
         }
     }
-    Ok(())
+    failures.end()
 }
 
 impl Aim {

@@ -38,7 +38,7 @@ fn pod(script: &str) -> String {
 #[test]
 fn a_detached_cluster_is_found_and_stopped() {
     let home = tempfile::tempdir().expect("a folder");
-    let up = run(home.path(), "up --detach --port 0 --log warn");
+    let up = run(home.path(), "up --detach --port 0 --log info");
     assert!(up.status.success(), "{}", text(&up.stderr));
     assert!(text(&up.stdout).contains("Stop it with `lockstep down`"), "{}", text(&up.stdout));
     let found = run(home.path(), "get ns default -o name");
@@ -50,6 +50,10 @@ fn a_detached_cluster_is_found_and_stopped() {
     assert_eq!(second.status.code(), Some(4), "{}", text(&second.stderr));
     let down = run(home.path(), "down");
     assert!(down.status.success(), "{}", text(&down.stderr));
+    let log = home.path().join(".local/share/lockstep/lockstep.log");
+    let log = fs::read_to_string(log).expect("a log");
+    assert!(log.contains(" address=127.0.0.1:"), "{log}");
+    assert!(!log.contains(" WARN ") && !log.contains(" ERROR "), "an orderly stop: {log}");
     let gone = run(home.path(), "get ns");
     assert!(text(&gone.stderr).contains("no cluster"), "{}", text(&gone.stderr));
 }

@@ -159,3 +159,74 @@ fn objects_come_and_go_in_kubectls_words() {
     let text: String = steps.iter().map(run).collect();
     golden::check("objects.txt", &text);
 }
+
+#[test]
+fn what_kubectl_users_type_works() {
+    let configs = "\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, labels: {app: x}}, data: {size: 2Gi}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app: z, x.io/tier: t}}, data: {size: 500Mi}}
+";
+    let pod = "\
+apiVersion: v1
+kind: Pod
+metadata: {name: p, labels: {app: x}}
+spec:
+  restartPolicy: Never
+  containers:
+  - {name: one, image: x, command: [echo, first]}
+  - {name: two, image: x, command: [echo, second]}
+";
+    let generated = "\
+apiVersion: v1
+kind: Secret
+metadata: {generateName: s-}
+";
+    let wrong = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: wrong}
+data:
+  port: 80
+";
+    let up = Up::start();
+    let steps = [
+        ("create -f - -o name", configs),
+        ("create -f -", configs),
+        ("apply -f -", generated),
+        ("apply -f -", wrong),
+        ("get cm,secret -l app -o name", ""),
+        ("-n default get cm -l app=x -o jsonpath={.items[0].data.size}{\"\\n\"}", ""),
+        ("get cm a -o jsonpath={.metadata.labels.x\\.io/tier}{\"\\n\"}", ""),
+        ("get cm -l app --sort-by=.data.size -o name", ""),
+        (
+            "get cm -l app --sort-by=.metadata.name -o custom-columns=NAME:.metadata.name,APP:.metadata.labels.app",
+            "",
+        ),
+        ("get cm a b -o custom-columns=N:metadata.name --no-headers", ""),
+        ("get cm a -A", ""),
+        ("get cm a -l app=z", ""),
+        ("get -f - -o name", configs),
+        ("get --raw /readyz", ""),
+        ("apply -f -", pod),
+        ("wait pod/p --for=jsonpath={.status.phase}=Succeeded --timeout=60s", ""),
+        ("logs p two", ""),
+        ("logs p --all-containers=true --prefix", ""),
+        ("logs p three", ""),
+        ("logs -l app=x -c one", ""),
+        ("wait cm --all --for=condition=Ready --timeout=0", ""),
+        ("wait cm/none --for=delete", ""),
+        ("delete cm -l app --dry-run=server", ""),
+        ("delete cm -l app --dry-run=client -o name", ""),
+        ("delete cm -l app -A --wait=true --timeout=30s", ""),
+        ("delete cm a --ignore-not-found=true", ""),
+        ("delete svc kubernetes", ""),
+        ("wait svc/kubernetes --for=create --timeout=60s", ""),
+        ("get svc kubernetes -o name", ""),
+    ];
+    let run = |(words, stdin): &(&str, &str)| transcript(words, &up.output(words, stdin));
+    let text: String = steps.iter().map(run).collect();
+    golden::check("habits.txt", &text);
+}

@@ -206,9 +206,11 @@ impl Embedded {
                 tasks.spawn(async move { server.listen(listener, tls).await });
             }
         }
-        let (node, agents) = start_agents(options, folders, &server, &metrics).await?;
+        let (node, mut agents) = start_agents(options, folders, &server, &metrics).await?;
+        let client = server.client(User::component("apiserver"));
+        agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client)));
         let ready_after = started.elapsed();
-        info!(?address, ?ready_after, "the cluster is ready");
+        info!(address = address.map(display), ?ready_after, "the cluster is ready");
         Ok(Self { cluster, server, address, kubeconfig, ready_after, node, agents, tasks })
     }
 
@@ -240,6 +242,12 @@ impl Embedded {
     /// How long it took from the start until the cluster served.
     pub fn ready_after(&self) -> Duration {
         self.ready_after
+    }
+
+    /// Why containers share the machine's view of files and names, if they do: user namespaces are
+    /// forbidden or cannot be used.
+    pub fn lacks_namespaces(&self) -> Option<String> {
+        self.node.as_ref().and_then(Node::lacks_namespaces)
     }
 
     /// What kills all containers at once, for when [`Embedded::shutdown`] takes too long.

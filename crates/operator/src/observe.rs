@@ -14,7 +14,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tracing::warn;
+use tracing::{debug, warn};
 
 pub use feed::{Feed, Listening};
 
@@ -59,9 +59,19 @@ where
 {
     let kind = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     attempt(api, config).filter_map(move |change| {
-        let change = change.inspect_err(|error| warn!(kind, %error, "watch failed, trying again"));
+        let change = change.inspect_err(|error| match is_ending(error) {
+            true => debug!(kind, %error, "watch ended with its server"),
+            false => warn!(kind, %error, "watch failed, trying again"),
+        });
         futures::future::ready(change.ok())
     })
+}
+
+/// Whether a server in this process is on its way out: it says so, or is gone with its tasks. That
+/// is how every orderly stop ends, and nothing to warn of.
+fn is_ending(error: &watcher::Error) -> bool {
+    let why = error.to_string();
+    why.contains("the server is shutting down") || why.contains("buffer's worker closed")
 }
 
 /// Like [`follow`], for those who want to give up one day: tells of each attempt that failed. A

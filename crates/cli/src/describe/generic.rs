@@ -31,44 +31,6 @@ pub(super) fn describe(object: &Value, text: &mut Text) {
     }
 }
 
-/// Describes a Secret: how much, never what.
-pub(super) fn secret(object: &Value, text: &mut Text) {
-    object_head(object, text);
-    text.line(0, "");
-    text.field(0, "Type", scalar(&object["type"]));
-    text.line(0, "");
-    text.line(0, "Data");
-    text.line(0, "====");
-    for (key, value) in object["data"].as_object().into_iter().flatten() {
-        let encoded = value.as_str().unwrap_or_default();
-        let padding = encoded.bytes().rev().take_while(|&byte| byte == b'=').count();
-        let bytes = (encoded.len() / 4 * 3).saturating_sub(padding);
-        text.line(0, &format!("{key}:\t{bytes} bytes"));
-    }
-}
-
-/// Describes a ConfigMap: the texts themselves.
-pub(super) fn config_map(object: &Value, text: &mut Text) {
-    object_head(object, text);
-    for (title, field) in [("Data", "data"), ("BinaryData", "binaryData")] {
-        text.line(0, "");
-        text.line(0, title);
-        text.line(0, "====");
-        for (key, value) in object[field].as_object().into_iter().flatten() {
-            if field == "binaryData" {
-                text.line(0, &format!("{key}: {} bytes", scalar(value).len() / 4 * 3));
-                continue;
-            }
-            text.line(0, &format!("{key}:"));
-            text.line(0, "----");
-            for line in scalar(value).lines() {
-                text.line(0, line);
-            }
-            text.line(0, "");
-        }
-    }
-}
-
 fn push(level: usize, label: &str, value: &Value, text: &mut Text) {
     match value {
         Value::Object(fields) => {
@@ -112,10 +74,12 @@ fn label(key: &str) -> String {
         }
         was_lower = letter.is_lowercase();
     }
-    match words.as_str() {
-        "Uid" => "UID".to_owned(),
-        _ => words,
-    }
+    // Words that are abbreviations are written as such: kubectl's list.
+    let words = words.split(' ').map(|word| match word {
+        "Api" | "Url" | "Uid" | "Guid" => word.to_uppercase(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -128,6 +92,7 @@ mod tests {
             ("activeDeadlineSeconds", "Active Deadline Seconds"),
             ("uid", "UID"),
             ("podIP", "Pod IP"),
+            ("apiVersion", "API Version"),
             ("app.kubernetes.io/name", "app.kubernetes.io/name"),
         ] {
             assert_eq!(label(key), want);

@@ -8,6 +8,8 @@ use crate::tabs;
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     lines: String,
+    /// What is aligned already.
+    done: String,
 }
 
 impl Text {
@@ -50,9 +52,17 @@ impl Text {
         self.list(level, label, &shown.collect::<Vec<_>>());
     }
 
+    /// Aligns what is there so far by itself.
+    pub(crate) fn end_block(&mut self) {
+        let aligned = tabs::align(&self.lines);
+        self.done.push_str(&aligned);
+        self.lines.clear();
+    }
+
     /// The whole description.
-    pub(crate) fn finish(&self) -> String {
-        tabs::align(&self.lines)
+    pub(crate) fn finish(mut self) -> String {
+        self.end_block();
+        self.done
     }
 }
 

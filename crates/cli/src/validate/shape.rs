@@ -83,8 +83,8 @@ fn mistyped(shape: Shape, value: &Value) -> Option<String> {
             Some(format!("must be a text, not {given}: write it in quotes, \"{number}\""))
         }
         (Shape::String, Value::Bool(_)) => Some(format!(
-            "must be a text, not {given}: write the word in quotes (without them, yes, no, on and \
-             off mean true and false)"
+            "must be a text, not {given}: write the word in quotes (without them, y, n, yes, no, on \
+             and off mean true and false)"
         )),
         (Shape::String, _) => Some(format!("must be a text, not {given}")),
         (Shape::Bool, _) => Some(format!("must be true or false, without quotes, not {given}")),
@@ -176,7 +176,7 @@ mod tests {
             check(pod, &object).iter().map(|m| format!("{}: {}", m.path, m.what)).collect();
         let want = [
             "metadata.labels.on: must be a text, not true: write the word in quotes (without \
-             them, yes, no, on and off mean true and false)",
+             them, y, n, yes, no, on and off mean true and false)",
             "metadata.name: must be a text, not the number 5: write it in quotes, \"5\"",
             "spec.activeDeadlineSeconds: must be a whole number, not the text \"30\": leave out \
              the quotes",

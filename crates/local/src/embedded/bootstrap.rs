@@ -1,13 +1,22 @@
 //! The objects every cluster has from its first moment.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
-use futures::future;
+use futures::{StreamExt, future};
+use k8s_openapi::api::core::v1::Service;
+use kube::{Api, Client, runtime::watcher};
 use lockstep_api::{Resource, json::object_mut, labels::API_ADDRESS, strategy::Json};
 use serde_json::{Value, json};
+use tracing::warn;
 
 use super::StartError;
-use crate::cluster::{Cluster, WriteOptions};
+use crate::{
+    cluster::{Cluster, WriteOptions},
+    observe::{self, Change},
+};
 
 const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
@@ -38,6 +47,39 @@ pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), Star
         spec.insert("ports".to_owned(), ports(port));
     })
     .await
+}
+
+/// Makes the service `kubernetes` again, as it was, whenever somebody deletes it. Never ends.
+pub(super) async fn keep(cluster: Cluster, client: Client) {
+    let services: Api<Service> = Api::namespaced(client, "default");
+    let only = watcher::Config::default().fields("metadata.name=kubernetes");
+    let mut changes = std::pin::pin!(observe::follow(services, only));
+    let mut last = Value::Null;
+    while let Some(change) = changes.next().await {
+        match change {
+            Change::Put(service) => last = template(&service),
+            Change::Synced => {}
+            Change::Gone(_) => {
+                let again = || ensure(&cluster, ("", "v1", "services"), "default", last.clone());
+                while let Err(error) = again().await {
+                    warn!(%error, "the service of the API server is gone, trying again");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+    }
+}
+
+/// What a service is made of, without what the server adds. Its address stays: the server listens
+/// there.
+fn template(service: &Service) -> Value {
+    let metadata = &service.metadata;
+    json!({
+        "metadata": {
+            "name": metadata.name, "labels": metadata.labels, "annotations": metadata.annotations,
+        },
+        "spec": service.spec,
+    })
 }
 
 /// The address of the service `kubernetes`.

@@ -16,7 +16,7 @@ use crate::{
         agent::{Agent, AgentHandle, AgentOptions},
         network::Network,
         process::{ProcessBackend, ProcessOptions},
-        runtime::{Runtime, RuntimeOptions},
+        runtime::{Isolation, Runtime, RuntimeOptions},
         status::{self, NodeDescription},
     },
     server::Server,
@@ -104,6 +104,14 @@ impl Node {
         let heartbeat = status::spawn(client.clone(), description);
         let agent = Some(Agent::start(client, feeds.pods.clone(), backend, ends, agent));
         Ok(Self { runtime: handle, agent, heartbeat, scratch })
+    }
+
+    /// Why containers share the machine's view of files and names, if they do.
+    pub(super) fn lacks_namespaces(&self) -> Option<String> {
+        match self.runtime.isolation() {
+            (Isolation::None, reason) => Some(reason.unwrap_or("not supported").to_owned()),
+            _ => None,
+        }
     }
 
     /// What kills the containers of this node.
