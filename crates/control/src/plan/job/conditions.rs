@@ -46,8 +46,8 @@ pub(crate) fn new(
         status: status.to_owned(),
         last_probe_time: time.clone(),
         last_transition_time: time,
-        reason: Some(reason.to_owned()),
-        message: Some(message.to_owned()),
+        reason: Some(reason.to_owned()).filter(|text| !text.is_empty()),
+        message: Some(message.to_owned()).filter(|text| !text.is_empty()),
     }
 }
 

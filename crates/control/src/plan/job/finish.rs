@@ -62,7 +62,7 @@ pub(crate) fn decide(
         .or_else(|| deadline_passed(spec, status, now))
         .or_else(|| indexes_failed(view, spec, score))
         .or_else(|| succeeded_by_policy(view, options))
-        .or_else(|| completions_reached(view, score))
+        .or_else(|| completions_reached(view, score, options))
 }
 
 /// When the Job has to have ended.
@@ -137,13 +137,16 @@ fn succeeded_by_policy(view: &View, options: &Options) -> Option<Fate> {
     Some(new(End::Success, "SuccessPolicy", &message))
 }
 
-fn completions_reached(view: &View, score: Score) -> Option<Fate> {
+fn completions_reached(view: &View, score: Score, options: &Options) -> Option<Fate> {
     let is_enough = match view.rules().completions {
         None => score.succeeded > 0,
         Some(completions) => score.succeeded >= i64::from(completions),
     };
-    (is_enough && view.active() == 0).then(|| {
-        let message = "Reached expected number of succeeded pods";
-        new(End::Success, "CompletionsReached", message)
-    })
+    // Where success policies are off there is one way to succeed, and it needs no reason.
+    let (reason, message) = if options.job_success_policy {
+        ("CompletionsReached", "Reached expected number of succeeded pods")
+    } else {
+        ("", "")
+    };
+    (is_enough && view.active() == 0).then(|| new(End::Success, reason, message))
 }

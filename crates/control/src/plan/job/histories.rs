@@ -40,6 +40,11 @@ fn specs() -> Vec<Value> {
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [3]}},
             {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [42]}},
         ]}})),
+        indexed(json!({"backoffLimitPerIndex": 1, "podReplacementPolicy": "Failed"})),
+        indexed(json!({"podReplacementPolicy": "Failed", "completions": 6, "parallelism": 2,
+            "successPolicy": {"rules": [{"succeededIndexes": "1-4"}]}})),
+        indexed(json!({"backoffLimit": 3, "template": {"spec": {"restartPolicy": "OnFailure",
+            "containers": [{"name": "c", "image": "i"}]}}})),
         indexed(json!({"successPolicy": {"rules": [{"succeededCount": 2}]}})),
         indexed(json!({"backoffLimit": 1,
             "successPolicy": {"rules": [{"succeededIndexes": "0,2-3", "succeededCount": 1}]}})),
@@ -169,7 +174,7 @@ fn check_end(world: &World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     // rule: job 1.6, job 3.5, job 6.1.1, job 6.1.14
     #[test]
@@ -196,5 +201,35 @@ proptest! {
         world.restart();
         world.settle();
         prop_assert_eq!(world.status(), before, "an ended Job is left alone");
+    }
+
+    // rule: job 3.15, job 3.2
+    #[test]
+    fn a_deleted_job_leaves_no_pod_behind_that_cannot_go(
+        kind in 0..specs().len(),
+        acts in proptest::collection::vec((0..19_u8, any::<u8>()), 0..60),
+        late in proptest::collection::vec((0..14_u8, any::<u8>()), 0..30),
+        is_patient: bool,
+    ) {
+        let mut world = World::new(specs()[kind].clone());
+        for one in acts {
+            act(&mut world, one);
+        }
+        if is_patient {
+            world.delete_job();
+            for one in late {
+                act(&mut world, one);
+            }
+            world.list();
+            world.settle_until(world.now + SignedDuration::from_secs(100));
+            prop_assert!(!world.pods.values().any(is_tracked));
+        }
+        world.list();
+        world.deliver(usize::MAX);
+        world.remove_job();
+        let later = world.now + SignedDuration::from_secs(100);
+        world.settle_until(later);
+        prop_assert!(!world.pods.values().any(is_tracked));
+        prop_assert_eq!(world.driver.next_due(), None, "nothing is left to do");
     }
 }
