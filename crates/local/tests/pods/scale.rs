@@ -73,7 +73,7 @@ async fn a_fake_pod_costs_one_write_to_run_and_one_to_end() {
                     "name": format!("p{index}"),
                     "annotations": {
                         "lockstep.dev/fake-run-seconds": "1",
-                        "lockstep.dev/fake-exit-code": if index % 2 == 0 { "0" } else { "7" },
+                        "lockstep.dev/fake-exit-code": if usize::is_multiple_of(index, 2) { "0" } else { "7" },
                     },
                 },
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "none"}]},
@@ -95,7 +95,7 @@ async fn a_fake_pod_costs_one_write_to_run_and_one_to_end() {
             let exit = super::support::status(&pod, "c").unwrap().state.clone().unwrap();
             let ended_at = exit.terminated.unwrap();
             let index: usize = pod.name_any()[1..].parse().unwrap();
-            assert_eq!(ended_at.exit_code, if index % 2 == 0 { 0 } else { 7 });
+            assert_eq!(ended_at.exit_code, if usize::is_multiple_of(index, 2) { 0 } else { 7 });
             ended.insert(pod.name_any());
         }
     }

@@ -153,9 +153,10 @@ mod tests {
         let mut held = None;
         for _ in 0..10 {
             for step in world.plan().steps {
-                match step {
-                    write @ super::super::Step::WriteStatus(_) => held = Some(write),
-                    step => world.carry_out(step),
+                if matches!(step, super::super::Step::WriteStatus(_)) {
+                    held = Some(step);
+                } else {
+                    world.carry_out(step);
                 }
             }
         }

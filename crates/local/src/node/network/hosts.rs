@@ -244,11 +244,13 @@ impl Hosts {
         for (reader, lines) in &mut self.files {
             for number in added {
                 if let Some(entry) = self.entries.get(number) {
-                    outcome = outcome.and(lines.put(*number, entry, reader.namespace()));
+                    let put = lines.put(*number, entry, reader.namespace());
+                    outcome = outcome.and(put);
                 }
             }
             for place in gone.iter().filter_map(|number| lines.places.remove(number)) {
-                outcome = outcome.and(lines.file.take(place));
+                let taken = lines.file.take(place);
+                outcome = outcome.and(taken);
             }
         }
         for number in gone {
