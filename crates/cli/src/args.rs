@@ -39,7 +39,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run Jobs and Pods in a cluster of their own and end with their result
-    Run(run::Options),
+    Run(Box<run::Options>),
     /// Start a cluster on this machine
     Up(Box<up::Options>),
     /// Stop a cluster started with `up`

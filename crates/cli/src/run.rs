@@ -241,6 +241,8 @@ impl Work<'_> {
         if exit == Exit::Interrupted {
             session.screen.note(&interrupted(&session.model));
         }
+        // What it was like before everything was ended is what there is to explain.
+        let failed = (exit == Exit::Failed).then(|| session.model.clone());
         if is_private || matches!(exit, Exit::TimedOut | Exit::Interrupted) {
             session.stop(signals, killer).await;
         }
@@ -249,8 +251,8 @@ impl Work<'_> {
         if !is_private {
             tell_what_stays(&mut session);
         }
-        if exit == Exit::Failed {
-            explain(&mut session).await;
+        if let Some(failed) = failed {
+            explain(&mut session, &failed).await;
         }
         report(&mut session, &submitted, format).await?;
         Ok(exit)
@@ -339,8 +341,8 @@ fn tell_what_stays(session: &mut Session) {
 }
 
 /// Says why the run failed.
-async fn explain(session: &mut Session) {
-    for container in card::containers(&session.model) {
+async fn explain(session: &mut Session, failed: &Model) {
+    for container in card::containers(failed) {
         if session.tails.contains_key(&container) {
             continue;
         }
@@ -354,7 +356,7 @@ async fn explain(session: &mut Session) {
         }
     }
     let paint = session.screen.paint();
-    for line in card::lines(&session.model, &session.tails, paint) {
+    for line in card::lines(failed, &session.tails, paint) {
         session.screen.note(&line);
     }
 }

@@ -121,9 +121,11 @@ fn culprits<'a>(model: &'a Model, job: &Job) -> (Vec<&'a Pod>, usize) {
     (failed, others)
 }
 
-/// Whether a pod only failed because the Job did: it was asked to end.
+/// Whether a pod only failed because the Job did: it was asked to end. When time was up, those are
+/// the ones that took too long.
 fn is_bystander(pod: &Pod, job: &Job) -> bool {
-    pod.is_deleting && job.has_ended() && pod.ends.iter().all(|end| matches!(end.code, 137 | 143))
+    let is_asked = pod.is_deleting && pod.ends.iter().all(|end| matches!(end.code, 137 | 143));
+    is_asked && job.why.reason != "DeadlineExceeded"
 }
 
 fn head(text: &str, paint: Paint) -> String {

@@ -21,8 +21,8 @@ pub(crate) fn check(manifests: &[Manifest], is_private: bool) -> Result<()> {
     let registry = builtin::registry();
     let mut problems = Vec::new();
     for manifest in manifests {
-        let (group, version) =
-            manifest.api_version().split_once('/').unwrap_or(("", manifest.api_version()));
+        let api_version = manifest.api_version();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let is_known = registry.by_kind(group, version, manifest.kind()).is_some();
         if !is_known && !is_private && !manifest.kind().is_empty() {
             continue;

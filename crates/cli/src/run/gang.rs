@@ -248,7 +248,7 @@ mod tests {
             let options = gang(words);
             let name = options.job_name().expect("a name");
             let env = options.environment(&name, CLUSTER_PORTS, is_private).expect("variables");
-            text.push_str(&format!("# run {words}\n"));
+            text.push_str(&["# run ", words, "\n"].concat());
             text.push_str(&yaml::render(&options.job(&name, &env, is_private)));
         }
         golden::check("run-gang.txt", &text);

@@ -79,7 +79,7 @@ enum Fate {
 }
 
 /// The Jobs and pods of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     /// Whether the cluster is there for this run only, so that nobody else comes to help.
     is_private: bool,
@@ -281,30 +281,36 @@ impl Model {
         self.pods.values().filter(is_its)
     }
 
-    /// What a Job waits for: what most of its pods wait for, and how many do.
+    /// What a Job waits for: what it says itself, or what most of its pods wait for.
     pub(crate) fn why_waits(&self, job: &Job) -> Option<String> {
-        if let Some(hindrance) = job.hindrance().filter(|_| !self.is_stopping) {
-            return Some(hindrance);
-        }
+        self.why_job_waits(job).or_else(|| self.why_pods_wait(job)).or_else(|| why_quiet(job))
+    }
+
+    /// What a Job waits for, as far as that is no matter of single pods.
+    pub(crate) fn why_job_waits(&self, job: &Job) -> Option<String> {
         let name = (job.namespace.clone(), job.name.clone());
-        if let Some(refusal) = self.refusals.get(&name) {
-            return Some(refusal.clone());
-        }
+        let hindrance = job.hindrance().filter(|_| !self.is_stopping);
+        hindrance.or_else(|| self.refusals.get(&name).cloned())
+    }
+
+    /// The pods of a Job that wait for something.
+    pub(crate) fn waiting_of(&self, job: &Job) -> impl Iterator<Item = (&Pod, &Waits)> {
+        let going = self.pods_of(job).filter(|pod| !pod.has_ended());
+        going.filter_map(|pod| Some((pod, pod.waits.as_ref()?)))
+    }
+
+    /// What most of the pods of a Job wait for that wait, and how many do.
+    fn why_pods_wait(&self, job: &Job) -> Option<String> {
         let mut counts: BTreeMap<&str, (usize, &Pod)> = BTreeMap::new();
-        for pod in self.pods_of(job).filter(|pod| !pod.has_ended()) {
-            if let Some(waits) = &pod.waits {
-                counts.entry(&waits.words).or_insert((0, pod)).0 += 1;
-            }
+        for (pod, waits) in self.waiting_of(job) {
+            counts.entry(&waits.words).or_insert((0, pod)).0 += 1;
         }
         // Of reasons that are as common, the first in the alphabet: it must not jump.
         let common = counts.into_iter().max_by(|a, b| a.1.0.cmp(&b.1.0).then(b.0.cmp(a.0)));
-        match common {
-            Some((words, (1, pod))) => Some(format!("pod/{} {words}", pod.name)),
-            Some((words, (count, pod))) => {
-                Some(format!("pod/{} and {} more: {words}", pod.name, count - 1))
-            }
-            None => self.why_quiet(job),
-        }
+        common.map(|(words, (count, pod))| match count {
+            1 => format!("pod/{} {words}", pod.name),
+            _ => format!("pod/{} and {} more: {words}", pod.name, count - 1),
+        })
     }
 
     /// What has not finished and why, a line for each.
@@ -363,18 +369,6 @@ impl Model {
         }
     }
 
-    /// Why a Job without any waiting pod does not go on, where that can be told.
-    fn why_quiet(&self, job: &Job) -> Option<String> {
-        let is_idle = job.phase == job::Phase::Running && job.active == 0 && job.terminating == 0;
-        match job.phase {
-            _ if job.terminating > 0 => Some(format!("waits for {} pods to end", job.terminating)),
-            job::Phase::Running if is_idle && job.failed > 0 => {
-                Some("waits before it tries again (back-off)".to_owned())
-            }
-            _ => None,
-        }
-    }
-
     fn is_ours(&self, name: &Name, pod: &Pod) -> bool {
         if let Some(known) = self.pods.get(name) {
             return known.uid.is_empty() || known.uid == pod.uid || !self.bare.contains(name);
@@ -421,6 +415,17 @@ impl Model {
                 seen.tell(false, format!("job/{}: more pods fail; they are counted only", job.1));
             }
         }
+    }
+}
+
+/// Why a Job without any waiting pod does not go on, where that can be told.
+fn why_quiet(job: &Job) -> Option<String> {
+    let is_idle = job.phase == job::Phase::Running && job.active == 0;
+    match job.terminating {
+        0 if is_idle && job.failed > 0 => Some("waits before it tries again (back-off)".to_owned()),
+        1 => Some("waits for 1 pod to end".to_owned()),
+        2.. => Some(format!("waits for {} pods to end", job.terminating)),
+        _ => None,
     }
 }
 

@@ -53,10 +53,14 @@ pub(crate) fn block(model: &Model, frame: &Frame) -> Vec<String> {
     lines
 }
 
-/// A Job in one line, for those who read line by line.
+/// A Job in one line, for those who read line by line. What its pods wait for was told already.
 pub(crate) fn plain(model: &Model, job: &Job) -> String {
-    let why = model.why_waits(job).map(|why| format!("; {why}")).unwrap_or_default();
-    format!("job/{}: {}{why}", job.name, counts(model, job))
+    let waiting = match model.waiting_of(job).count() {
+        0 => String::new(),
+        count => format!(", {count} waiting"),
+    };
+    let why = model.why_job_waits(job).map(|why| format!("; {why}")).unwrap_or_default();
+    format!("job/{}: {}{waiting}{why}", job.name, counts(model, job))
 }
 
 fn names(model: &Model) -> impl Iterator<Item = &str> {

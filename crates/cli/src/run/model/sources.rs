@@ -34,7 +34,7 @@ pub(super) struct Label {
 }
 
 /// The logs that are known.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sources {
     followed: BTreeSet<(Name, String, i64)>,
     /// The numbers of workers that have no index.

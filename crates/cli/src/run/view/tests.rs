@@ -91,7 +91,7 @@ fn the_block_looks_like_this() {
         ("no room at all", everything(), frame(60, 4, false)),
         ("colours", training(), frame(80, 12, true)),
     ] {
-        screens.push_str(&format!("--- {name}\n"));
+        screens.push_str(&["--- ", name, "\n"].concat());
         for line in block(&model, &frame) {
             screens.push_str(&line.replace('\x1b', "^"));
             screens.push('\n');
