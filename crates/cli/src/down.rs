@@ -62,7 +62,12 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    output::line(format!("stopped; what it stored stays in {}", folder.display()))?;
+    // One that kept its objects in memory leaves no state behind.
+    let kept = match folder.join("state.redb").exists() {
+        true => format!("; what it stored stays in {}", folder.display()),
+        false => String::new(),
+    };
+    output::line(format!("stopped{kept}"))?;
     Ok(())
 }
 

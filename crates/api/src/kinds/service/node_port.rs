@@ -64,7 +64,7 @@ pub fn allocate_node_ports(
     if needs_health_port(spec) {
         let wanted = integer(spec, &["healthCheckNodePort"]).unwrap_or_default();
         let port = match wanted {
-            0 => pool.next().ok_or("a HealthCheck NodePort 0: range is full".to_owned()),
+            0 => pool.next().ok_or_else(|| "a HealthCheck NodePort 0: range is full".to_owned()),
             port => pool
                 .claim(port)
                 .map(|()| port)
