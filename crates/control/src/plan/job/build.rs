@@ -14,8 +14,8 @@ const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// How often an index has failed before the pod that is to be made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PastFailures {
-    pub(crate) counted: i64,
-    pub(crate) ignored: i64,
+    pub(crate) counted: i32,
+    pub(crate) ignored: i32,
 }
 
 /// Builds a pod from the template of the Job.

@@ -1,5 +1,7 @@
 //! How many pods there should be, and which.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobSpec;
 
@@ -26,7 +28,11 @@ impl Move {
         match self {
             Self::Delete(_) => Action::PodsDeleted,
             Self::Create(_) | Self::Wait(Waiting::BackOff { .. }, _) => Action::PodsCreated,
-            Self::Wait(Waiting::Suspended, _) => Action::PodsDeleted,
+            Self::Wait(
+                Waiting::Suspended
+                | Waiting::PodsTerminating { holding_up: HoldingUp::Suspension, .. },
+                _,
+            ) => Action::PodsDeleted,
             Self::Wait(..) => Action::Tracking,
         }
     }
@@ -90,6 +96,11 @@ fn create(
         return Move::Wait(Waiting::BackOff { until, index: None }, Some(until));
     }
     if !view.rules().is_indexed {
+        if has_no_labels(view) {
+            // Nobody would ever find such a pod again.
+            let why = "unable to create pods, no labels".to_owned();
+            return Move::Wait(Waiting::Invalid(why), None);
+        }
         let names = view.names().without_index(missing, is_taken);
         return Move::Create(names.into_iter().map(|name| new_pod(view, name, None)).collect());
     }
@@ -117,14 +128,19 @@ fn create(
     }
 }
 
+fn has_no_labels(view: &View) -> bool {
+    let template = view.job().spec.as_ref().and_then(|spec| spec.template.metadata.as_ref());
+    template.and_then(|meta| meta.labels.as_ref()).is_none_or(BTreeMap::is_empty)
+}
+
 fn new_pod(view: &View, name: String, index: Option<i32>) -> NewPod {
     let past = index.filter(|_| view.rules().limit_per_index.is_some()).map(|index| {
         let failed = view.tally().slots.delayed.get(&index).and_then(|name| view.pod(name));
         failed.map_or_else(PastFailures::default, |failed| {
             let is_counted = failed.verdict.is_counted();
             PastFailures {
-                counted: i64::from(failed.failures_counted) + i64::from(is_counted),
-                ignored: i64::from(failed.failures_ignored) + i64::from(!is_counted),
+                counted: failed.failures_counted.saturating_add(i32::from(is_counted)),
+                ignored: failed.failures_ignored.saturating_add(i32::from(!is_counted)),
             }
         })
     });

@@ -334,3 +334,18 @@ fn pods_of_indexes_carry_their_index_and_belong_to_no_scheduling_group() {
     let pod = serde_json::to_value(pod).unwrap();
     assert_eq!(pod["spec"].get("schedulingGroup"), None);
 }
+
+// rule: job 2.1
+#[test]
+fn pods_without_any_labels_are_not_created() {
+    let mut world = World::new(json!({}));
+    let mut job = world.job.clone().unwrap();
+    let spec = job.spec.as_mut().unwrap();
+    spec.template.metadata = None;
+    spec.selector = Some(Default::default());
+    world.put_job(job);
+    world.settle();
+    assert_eq!(world.active().len(), 0);
+    let why = "unable to create pods, no labels".to_owned();
+    assert_eq!(world.waiting, Some(Waiting::Invalid(why)));
+}
