@@ -280,6 +280,12 @@ pub(super) async fn remove_finalizer(client: &Client, pod: &PodRef) -> Result<()
     }
 }
 
+/// Whether a conflict says that the object is another one of the same name: in the words for
+/// writes, or in those for deletions.
+fn is_of_another(message: &str) -> bool {
+    message.contains("UID in precondition") || message.contains("UID in the precondition")
+}
+
 /// What kind of no an error is.
 fn refusal(error: &kube::Error) -> Refusal {
     let kube::Error::Api(status) = error else {
@@ -292,7 +298,7 @@ fn refusal(error: &kube::Error) -> Refusal {
         }
         (404, _) => RefusalKind::NotFound,
         (_, "AlreadyExists") => RefusalKind::AlreadyExists,
-        (409, _) if status.message.contains("UID in precondition") => RefusalKind::NotFound,
+        (409, _) if is_of_another(&status.message) => RefusalKind::NotFound,
         (409, _) => RefusalKind::Conflict,
         _ => RefusalKind::Other,
     };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{Job, JobStatus};
 
 use crate::engine::{Backoff, WorkQueue};
 use crate::plan::job::{
@@ -53,6 +53,9 @@ pub struct Jobs {
     is_listed: Listed,
     /// Moves with each listing of all Jobs.
     listing: u64,
+    /// The newest version of any pod that a watch has brought: what happened to pods before it is
+    /// known. Versions of Jobs and pods are numbers of one sequence.
+    pods_through: u64,
 }
 
 /// What has been listed at least once.
@@ -73,6 +76,19 @@ struct Entry {
     stale: Option<(u64, Timestamp)>,
     waiting: Option<Waiting>,
     listing: u64,
+    doubt: Doubt,
+}
+
+/// What may be missing in what is known of the pods of a Job.
+#[derive(Clone, Copy, Debug, Default)]
+struct Doubt {
+    /// A create was not answered: there may be a pod that nobody here has seen.
+    is_pod_unknown: bool,
+    /// The version of the Job in which somebody else has written its status. Whoever did so has
+    /// seen pods as they were then, and pods that are known from before may be counted already.
+    told: u64,
+    /// The newest such version that the pods were listed after.
+    listed: u64,
 }
 
 /// What happens in a pass.
@@ -86,9 +102,12 @@ struct Pass {
     next: Option<Timestamp>,
     /// Whether it asks for anything that should change what is seen.
     wants_change: bool,
+    /// Whether all it does is to look again.
+    only_looks: bool,
     failure: Option<Failure>,
     /// Pods that have gone while it ran: late answers about them are no news.
     gone: BTreeSet<String>,
+    doubt: Doubt,
 }
 
 /// How a pass failed.
@@ -129,6 +148,7 @@ impl Jobs {
             facts: Vec::new(),
             is_listed: Listed::default(),
             listing: 0,
+            pods_through: 0,
             options,
         }
     }
@@ -163,7 +183,11 @@ impl Jobs {
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.listing = self.listing;
             let generation = entry.view.job().metadata.generation;
+            let is_new_status = entry.view.job().status != job.status;
             if entry.view.observe_job(job) {
+                if is_new_status {
+                    entry.doubt.told = seen::version(&job.metadata);
+                }
                 let is_new_spec = job.metadata.generation != generation;
                 let at = if is_new_spec { now } else { self.gathered(now) };
                 self.queue.add(key.clone(), at);
@@ -180,9 +204,12 @@ impl Jobs {
             self.facts.push(Metric::ExternalJobs.fact(1, &[manager]));
         }
         let (memory, listing) = (Memory::default(), self.listing);
+        let is_told = job.status.as_ref().is_some_and(|status| *status != JobStatus::default());
+        let told = if is_told { seen::version(&job.metadata) } else { 0 };
+        let doubt = Doubt { told, ..Doubt::default() };
         self.entries.insert(
             key.clone(),
-            Entry { view, memory, pass: None, stale: None, waiting: None, listing },
+            Entry { view, memory, pass: None, stale: None, waiting: None, listing, doubt },
         );
         self.queue.add(key, now);
     }
@@ -210,7 +237,10 @@ impl Jobs {
                     self.facts.push(Metric::StaleSyncsSkipped.fact(1, &["batch", "jobs"]));
                     Plan { next: Some(until), ..Plan::wait(Waiting::CatchingUp) }
                 }
-                None => plan(&entry.view, &entry.memory, &self.options, now),
+                None => {
+                    let plan = plan(&entry.view, &entry.memory, &self.options, now);
+                    entry.look_twice(plan, self.pods_through)
+                }
             };
             entry.begin(&plan);
             return Some((key, plan));
@@ -221,7 +251,7 @@ impl Jobs {
     pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Done> {
         let ended = self.entries.get_mut(key).and_then(|entry| {
             let pass = entry.pass.take()?;
-            if pass.failure.is_none() {
+            if pass.failure.is_none() && !pass.only_looks {
                 entry.memory.failed_last = None;
             }
             Some((pass, entry.view.revision(), fact::mode(&entry.view)))
@@ -235,7 +265,10 @@ impl Jobs {
             let delay = self.backoff.failed(key);
             self.queue.add(key.clone(), after(now, delay));
         } else {
-            self.backoff.succeeded(key);
+            // To have looked again is no success: what failed before may fail again.
+            if !pass.only_looks {
+                self.backoff.succeeded(key);
+            }
             if pass.wants_change {
                 self.queue.add(key.clone(), now);
             }
@@ -314,6 +347,8 @@ impl Jobs {
         for pod in tracked {
             self.orphans.add(pod, now);
         }
+        // Pods that waited to be adopted wait for nobody now.
+        self.free_orphans(&key.namespace, now);
     }
 }
 
@@ -336,8 +371,20 @@ impl Entry {
         is_behind.then_some(until)
     }
 
+    /// The plan, unless it does something and what it was made on may miss something: then the pods
+    /// are listed first.
+    fn look_twice(&self, plan: Plan, pods_through: u64) -> Plan {
+        let Doubt { is_pod_unknown, told, listed } = self.doubt;
+        let is_doubtful = is_pod_unknown || told > listed.max(pods_through);
+        if !(is_doubtful && plan.steps.iter().any(is_change)) {
+            return plan;
+        }
+        let selector = self.view.selector().to_string();
+        let steps = vec![Step::Relist { selector, uids: self.view.uids() }];
+        Plan { steps, action: Some(Action::Reconciling), ..Plan::default() }
+    }
+
     fn begin(&mut self, plan: &Plan) {
-        let is_change = |step: &Step| !matches!(step, Step::Emit(_) | Step::Note(_));
         self.waiting = plan.waiting.clone();
         if matches!(plan.waiting, Some(Waiting::UnknownCompletionMode(_))) {
             self.memory.told_unknown_mode = true;
@@ -349,8 +396,10 @@ impl Entry {
             creation: plan.creation,
             next: plan.next,
             wants_change: plan.steps.iter().any(is_change),
+            only_looks: matches!(plan.steps.as_slice(), [Step::Relist { .. }]),
             failure: None,
             gone: BTreeSet::new(),
+            doubt: self.doubt,
         });
     }
 
@@ -362,6 +411,10 @@ impl Entry {
             pass.failure = Some(failure);
         }
     }
+}
+
+fn is_change(step: &Step) -> bool {
+    !matches!(step, Step::Emit(_) | Step::Note(_))
 }
 
 fn key_of(job: &Job) -> Key {

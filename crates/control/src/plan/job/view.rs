@@ -178,14 +178,21 @@ impl View {
         self.tally.tracked.iter().filter_map(|(_, name)| self.pod_ref(name))
     }
 
-    /// Notes that these pods, which the status lists, are neither here nor in the API.
-    pub fn confirm_gone(&mut self, uids: &[String]) {
+    /// Notes that these pods are not in the API any more.
+    pub(crate) fn confirm_gone<'a>(&mut self, uids: impl Iterator<Item = &'a String>) {
         for uid in uids {
-            if !self.names_by_uid.contains_key(uid) {
-                self.note_gone(uid);
-                self.revision += 1;
+            if let Some(name) = self.names_by_uid.get(uid).cloned() {
+                self.remove(&name);
             }
+            self.note_gone(uid);
+            self.revision += 1;
         }
+    }
+
+    /// The uids of the pods that are known and that the Job selects.
+    pub(crate) fn uids(&self) -> Vec<String> {
+        let selected = self.pods.values().filter(|pod| pod.is_selected);
+        selected.map(|pod| pod.uid.clone()).collect()
     }
 
     /// The Job.

@@ -42,6 +42,9 @@ impl Jobs {
     pub fn status_written(&mut self, key: &Key, job: &Job) {
         if let Some(entry) = self.entry_of(key, job.metadata.uid.as_deref()) {
             entry.view.observe_job(job);
+            // A pass over it had all that there is to know about the version before.
+            let version = seen::version(&job.metadata);
+            (entry.doubt.told, entry.doubt.listed) = (version, version);
         }
     }
 
@@ -82,7 +85,9 @@ impl Jobs {
                 None
             }
             RefusalKind::NotFound | RefusalKind::Conflict | RefusalKind::Other => {
-                self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Pods));
+                let entry = self.entries.get_mut(key)?;
+                entry.fail(Failure::Error, Some(Stage::Pods));
+                entry.doubt.is_pod_unknown = true;
                 self.count_creation(key, "failed");
                 Some(Event::pod_not_created(refusal))
             }
@@ -128,7 +133,9 @@ impl Jobs {
             return None;
         }
         self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Pods));
-        Some(Event::pod_not_deleted(refusal))
+        // A pod that has changed is looked at again before anybody need know.
+        let is_worth_telling = refusal.kind != RefusalKind::Conflict;
+        is_worth_telling.then(|| Event::pod_not_deleted(refusal))
     }
 
     /// The pods that the Job selects, read from the API itself because of these uids.
@@ -145,8 +152,12 @@ impl Jobs {
             self.absorb(key, pod);
         }
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.view.confirm_gone(uids);
+            entry.view.confirm_gone(uids.iter().filter(|uid| !listed.contains(uid.as_str())));
             entry.view.touch();
+            entry.doubt.is_pod_unknown = false;
+            if let Some(pass) = &entry.pass {
+                entry.doubt.listed = entry.doubt.listed.max(pass.doubt.told);
+            }
             entry.memory.doubtful.retain(|uid| !uids.contains(uid));
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Routes {
     unwatched: BTreeSet<PodKey>,
     /// Moves with each listing of all pods.
     listing: u64,
+    /// While one is going on, the newest version in it.
+    listed_through: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +81,12 @@ impl Jobs {
         for job in self.see(pod) {
             self.enqueue(&job, now);
         }
+        let version = seen::version(&pod.metadata);
+        match &mut self.routes.listed_through {
+            // A listing is not in order: what it tells is complete when it ends.
+            Some(newest) => *newest = version.max(*newest),
+            None => self.pods_through = version.max(self.pods_through),
+        }
         let is_orphan = self.is_orphan(&key);
         match self.routes.pods.get(&key) {
             // A Job that is not known may only not be known yet.
@@ -124,10 +132,13 @@ impl Jobs {
     /// A listing of all pods begins: what is not seen from now on until it ends is gone.
     pub fn pods_listing(&mut self) {
         self.routes.listing += 1;
+        self.routes.listed_through = Some(0);
     }
 
     /// The listing of all pods has ended.
     pub fn pods_listed(&mut self, now: Timestamp) {
+        let newest = self.routes.listed_through.take().unwrap_or_default();
+        self.pods_through = self.pods_through.max(newest);
         let listing = self.routes.listing;
         let gone = self.routes.pods.iter().filter(|(_, route)| route.listing < listing);
         let gone: Vec<PodRef> = gone.map(|(key, route)| reference(key, &route.uid)).collect();
