@@ -195,3 +195,24 @@ fn expiration(key: Arc<str>) -> (Cause, Change) {
     };
     (Cause::Expired(key), Change { checks: Vec::new(), ops: vec![op] })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_object_that_cannot_be_planned_for_keeps_no_other_from_it() {
+        let candidate = |key: &str| -> Candidate { ("pods".into(), key.into()) };
+        let planned: Vec<usize> = ["n/a", "n/broken", "n/c"]
+            .iter()
+            .map(|key| {
+                let plan = || {
+                    assert_ne!(*key, "n/broken", "a bug of ours");
+                    vec![expiration((*key).into()).1]
+                };
+                guarded(&candidate(key), plan).len()
+            })
+            .collect();
+        assert_eq!(planned, [1, 0, 1]);
+    }
+}

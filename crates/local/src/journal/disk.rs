@@ -85,6 +85,7 @@ impl DiskJournal {
             Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).open(&file));
         let create = || Database::builder().set_cache_size(CACHE_BYTES).create(&path);
         let database = guarded(&path, || create().map_err(|error| opening(&path, &error)))?;
+        keep_name(dir).map_err(|error| disk(error.to_string()))?;
         Ok(Self::with(path, database, open, lock))
     }
 
@@ -226,6 +227,17 @@ impl Journal for DiskJournal {
             write_records(txn, &lost)?;
             write_revision(txn, highest)
         });
+    }
+}
+
+/// Makes safe that the file is there at all: its name is in the folder, and the folder's in the one
+/// above. What is in the file is of no use to whoever cannot find it after a loss of power.
+fn keep_name(dir: &Path) -> io::Result<()> {
+    fs::File::open(dir)?.sync_all()?;
+    match dir.canonicalize()?.parent() {
+        // A folder we may not read is somebody else's, and was there before.
+        Some(above) => fs::File::open(above).map_or(Ok(()), |above| above.sync_all()),
+        None => Ok(()),
     }
 }
 

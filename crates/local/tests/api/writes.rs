@@ -1,5 +1,6 @@
 //! Create, update, patch and delete.
 
+use lockstep_local::{embedded::Options, node::fake::FakeOptions};
 use serde_json::json;
 
 use super::support::{Api, CONFIG_MAPS, PODS, config_map, pod};
@@ -235,4 +236,37 @@ async fn no_two_services_have_a_port_of_the_nodes() {
     assert_eq!(again["spec"]["ports"][0]["nodePort"], given);
     assert_eq!(api.delete(&format!("{path}/a"), "").await.code, 200);
     assert_eq!(api.post(path, &service("b", &same)).await.code, 201);
+}
+
+/// A slice that was left behind lists nobody, and would be believed for ever.
+#[tokio::test]
+async fn slices_left_behind_go_when_their_service_is_seen() {
+    let fake_nodes = Some(FakeOptions::new(1));
+    let api = Api::with_options(Options { fake_nodes, ..Options::default() }).await;
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    let slice = |name: &str, manager: &str| {
+        let labels = json!({
+            "kubernetes.io/service-name": "web",
+            "endpointslice.kubernetes.io/managed-by": manager,
+        });
+        let metadata = json!({"name": name, "labels": labels});
+        json!({"metadata": metadata, "addressType": "IPv4", "endpoints": [], "ports": []})
+    };
+    for (name, manager) in [
+        ("web-7", "endpointslice-controller.k8s.io"),
+        ("web-odd", "endpointslice-controller.k8s.io"),
+        ("web-8", "somebody.example.com"),
+    ] {
+        let created = api.post(slices, &slice(name, manager)).await;
+        assert_eq!(created.code, 201, "{}", created.text);
+    }
+    let service = json!({"metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    assert_eq!(api.post("/api/v1/namespaces/default/services", &service).await.code, 201);
+    while api.get("/api/v1/namespaces/default/endpoints/web").await.code != 200 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let left = api.get(slices).await.names();
+    assert!(!left.contains(&"web-7".to_owned()) && !left.contains(&"web-odd".to_owned()));
+    assert!(left.contains(&"web-8".to_owned()), "what others manage is theirs: {left:?}");
 }
