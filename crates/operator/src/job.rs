@@ -50,7 +50,7 @@ impl Default for JobOptions {
             jobs: Options::default(),
             passes_max: 16,
             requests_max: 64,
-            pass_time_max: Duration::from_secs(8),
+            pass_time_max: Duration::from_secs(5),
         }
     }
 }
@@ -80,6 +80,7 @@ pub fn spawn(
     metrics: &Arc<Metrics>,
     options: JobOptions,
 ) -> Vec<JoinHandle<()>> {
+    let ttl = ttl::spawn(client.clone(), &feeds.jobs, Arc::clone(metrics), &options.jobs);
     let mut inbox = Inbox::new();
     inbox.listen(&feeds.jobs, |_| true, Message::Job);
     inbox.listen(&feeds.pods, |_| true, Message::Pod);
@@ -94,7 +95,6 @@ pub fn spawn(
         orphans: Arc::new(Semaphore::new(ORPHANS_MAX)),
         options,
     };
-    let ttl = ttl::spawn(client.clone(), &feeds.jobs, Arc::clone(metrics));
     vec![tokio::spawn(controller.run(inbox)), ttl]
 }
 
@@ -147,12 +147,19 @@ impl Controller {
             Message::Job(Change::Gone(ObjectKey { namespace, name, uid })) => {
                 self.jobs.job_gone(&Key { namespace, name }, &uid, now);
             }
-            Message::Job(Change::Synced) => self.jobs.jobs_listed(now),
+            Message::Job(Change::Synced) => {
+                self.jobs.jobs_listed(now);
+                // A watch that begins anew tells of everything once more before it says this again.
+                self.jobs.jobs_listing();
+            }
             Message::Pod(Change::Put(pod)) => self.jobs.pod_seen(&pod, now),
             Message::Pod(Change::Gone(ObjectKey { namespace, name, uid })) => {
                 self.jobs.pod_gone(&PodRef::new(&namespace, &name, &uid), now);
             }
-            Message::Pod(Change::Synced) => self.jobs.pods_listed(now),
+            Message::Pod(Change::Synced) => {
+                self.jobs.pods_listed(now);
+                self.jobs.pods_listing();
+            }
             Message::Answer(key, answer) => self.take_in(&key, *answer, now),
             Message::Done(key) => self.end_pass(&key, now),
             Message::Orphan(pod, refusal) => {
@@ -230,7 +237,7 @@ impl Controller {
                 job,
                 key,
             };
-            self.tasks.spawn(pass.carry_out(plan.steps));
+            self.tasks.spawn(pass.run(plan.steps));
         }
     }
 

@@ -1,9 +1,10 @@
 //! Carrying out the steps of one pass over a Job.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::ListParams;
@@ -12,6 +13,7 @@ use lockstep_control::plan::job::{
     Key, NewPod, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
 };
 use serde_json::Value;
+use tracing::error;
 
 use super::{Message, note};
 use crate::metrics::Metrics;
@@ -64,14 +66,21 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Carries out the steps in order, up to the first that fails.
-    pub(super) async fn carry_out(self, steps: Vec<Step>) {
+    /// Carries out the steps in order, up to the first that fails, and says when it is over,
+    /// whatever happens: a Job is in one pass at a time.
+    pub(super) async fn run(self, steps: Vec<Step>) {
+        if AssertUnwindSafe(self.carry_out(steps)).catch_unwind().await.is_err() {
+            error!(job = %self.key, "pass panicked");
+        }
+        self.teller.tell(Message::Done(self.key)).await;
+    }
+
+    async fn carry_out(&self, steps: Vec<Step>) {
         for step in steps {
             if self.is_late() || !self.step(step).await {
                 break;
             }
         }
-        self.teller.tell(Message::Done(self.key.clone())).await;
     }
 
     fn is_late(&self) -> bool {

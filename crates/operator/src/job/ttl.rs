@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use kube::{Api, Client};
-use lockstep_control::engine::{Backoff, WorkQueue};
-use lockstep_control::plan::ttl::expires_at;
+use lockstep_control::plan::job::ttl::{Expiry, Ttls, expiry};
+use lockstep_control::plan::job::{Key, Options};
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{info, warn};
 
@@ -19,69 +18,59 @@ use crate::write;
 /// How many Jobs may be on their way out at the same time.
 const DELETIONS_MAX: usize = 16;
 
-const RETRY_BASE: Duration = Duration::from_secs(1);
-const RETRY_MAX: Duration = Duration::from_secs(60);
-
 enum Message {
     Job(Change<Job>),
-    /// What became of a deletion: when to look again, if at all.
-    Tried(ObjectKey, kube::Result<Option<Timestamp>>),
+    Tried(Key, Result<(), String>),
 }
 
 /// Starts the controller.
-pub(super) fn spawn(client: Client, jobs: &Feed<Job>, metrics: Arc<Metrics>) -> JoinHandle<()> {
+pub(super) fn spawn(
+    client: Client,
+    jobs: &Feed<Job>,
+    metrics: Arc<Metrics>,
+    options: &Options,
+) -> JoinHandle<()> {
     let mut inbox = Inbox::new();
     inbox.listen(jobs, |_| true, Message::Job);
-    let teller = inbox.teller();
-    let controller = Ttl {
+    let controller = Controller {
         client,
         metrics,
-        teller,
-        queue: WorkQueue::new(),
-        backoff: Backoff::new(RETRY_BASE, RETRY_MAX),
+        teller: inbox.teller(),
+        ttls: Ttls::new(options),
         deletions: BTreeMap::new(),
         tasks: JoinSet::new(),
     };
     tokio::spawn(controller.run(inbox))
 }
 
-struct Ttl {
+struct Controller {
     client: Client,
     metrics: Arc<Metrics>,
     teller: Teller<Message>,
-    queue: WorkQueue<ObjectKey>,
-    backoff: Backoff<ObjectKey>,
+    ttls: Ttls,
     /// What is being deleted, with its ticket.
-    deletions: BTreeMap<ObjectKey, u64>,
+    deletions: BTreeMap<Key, u64>,
     tasks: JoinSet<()>,
 }
 
-impl Ttl {
+impl Controller {
     async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.queue.next_due().filter(|_| self.deletions.len() < DELETIONS_MAX);
+            let due = self.ttls.next_due().filter(|_| self.deletions.len() < DELETIONS_MAX);
             for message in inbox.next(due).await {
                 self.hear(message);
             }
             while self.tasks.try_join_next().is_some() {}
             self.begin_deletions();
-            self.metrics.ttl_queue.depth(self.queue.len());
         }
     }
 
     fn hear(&mut self, message: Message) {
+        let now = Timestamp::now();
         match message {
-            Message::Job(Change::Put(job)) => {
-                let key = ObjectKey::of(&*job);
-                // The earliest moment wins in the queue; a later one must replace it.
-                self.queue.remove(&key);
-                if let Some(at) = expires_at(&job) {
-                    self.queue.add(key, at);
-                }
-            }
-            Message::Job(Change::Gone(key)) => {
-                self.queue.remove(&key);
-                self.backoff.succeeded(&key);
+            Message::Job(Change::Put(job)) => self.ttls.job_seen(&job, now),
+            Message::Job(Change::Gone(ObjectKey { namespace, name, .. })) => {
+                self.ttls.job_gone(&Key { namespace, name });
             }
             Message::Job(Change::Synced) => {}
             Message::Tried(key, outcome) => {
@@ -89,28 +78,23 @@ impl Ttl {
                     self.metrics.ttl_queue.finished(ticket);
                 }
                 match outcome {
-                    Ok(again) => {
-                        self.backoff.succeeded(&key);
-                        again.into_iter().for_each(|at| self.queue.add(key.clone(), at));
-                    }
+                    Ok(()) => self.ttls.done(&key),
                     Err(error) => {
-                        warn!(job = %key.name, namespace = %key.namespace, %error,
-                            "finished job not deleted, trying again");
+                        warn!(job = %key, %error, "finished job not deleted, trying again");
                         self.metrics.ttl_queue.retried();
-                        let wait = SignedDuration::try_from(self.backoff.failed(&key));
-                        let at = Timestamp::now().saturating_add(wait.unwrap_or_default());
-                        self.queue.add(key.clone(), at.unwrap_or(Timestamp::MAX));
+                        self.ttls.failed(&key, now);
                     }
                 }
-                self.queue.done(&key);
             }
         }
     }
 
     fn begin_deletions(&mut self) {
         while self.deletions.len() < DELETIONS_MAX {
-            let Some(key) = self.queue.take_due(Timestamp::now()) else { return };
-            self.deletions.insert(key.clone(), self.metrics.ttl_queue.started(0.0));
+            let now = Timestamp::now();
+            let Some((key, due)) = self.ttls.next(now) else { return };
+            let waited = now.duration_since(due).as_secs_f64().max(0.0);
+            self.deletions.insert(key.clone(), self.metrics.ttl_queue.started(waited));
             let (client, teller) = (self.client.clone(), self.teller.clone());
             let metrics = Arc::clone(&self.metrics);
             self.tasks.spawn(async move {
@@ -121,29 +105,28 @@ impl Ttl {
     }
 }
 
-/// Deletes the Job, unless it has changed its mind meanwhile; when to look again, if at all.
-async fn delete(
-    client: &Client,
-    metrics: &Metrics,
-    key: &ObjectKey,
-) -> kube::Result<Option<Timestamp>> {
+/// Deletes the Job, unless it is to stay after all.
+async fn delete(client: &Client, metrics: &Metrics, key: &Key) -> Result<(), String> {
     let api: Api<Job> = Api::namespaced(client.clone(), &key.namespace);
-    let Some(job) = api.get_opt(&key.name).await? else { return Ok(None) };
-    if job.metadata.uid.as_deref() != Some(&key.uid) {
-        return Ok(None);
-    }
-    let Some(at) = expires_at(&job) else { return Ok(None) };
-    let late = Timestamp::now().duration_since(at);
+    let job = api.get_opt(&key.name).await.map_err(|error| error.to_string())?;
+    let Some(job) = job else { return Ok(()) };
+    let late = match expiry(&job) {
+        Expiry::Never => return Ok(()),
+        Expiry::Unknown => return Err("it does not say when it ended".to_owned()),
+        Expiry::At(at) => Timestamp::now().duration_since(at),
+    };
     if late.is_negative() {
-        return Ok(Some(at));
+        // The watch is about to tell of the version that says so.
+        return Ok(());
     }
-    match write::delete_job(client, (&key.namespace, &key.name, &key.uid)).await {
+    let uid = job.metadata.uid.unwrap_or_default();
+    match write::delete_job(client, (&key.namespace, &key.name, &uid)).await {
         Ok(()) => {
-            info!(job = %key.name, namespace = %key.namespace, "finished job deleted");
+            info!(job = %key, "finished job deleted");
             metrics.jobs.ttl_deletion.observe(late.as_secs_f64());
-            Ok(None)
+            Ok(())
         }
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(error),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }

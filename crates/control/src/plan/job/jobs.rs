@@ -342,9 +342,11 @@ impl Jobs {
         let Some(entry) = self.entries.remove(key) else { return };
         self.backoff.succeeded(key);
         self.queue.remove(key);
-        let tracked: Vec<PodRef> = entry.view.tracked().collect();
+        // Those it owned, and those it might have adopted.
+        let left = entry.view.tracked().chain(entry.view.orphans().cloned());
+        let left: Vec<PodRef> = left.collect();
         self.routes.disown(key, entry.view.uid());
-        for pod in tracked {
+        for pod in left {
             self.orphans.add(pod, now);
         }
         // Pods that waited to be adopted wait for nobody now.
