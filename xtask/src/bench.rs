@@ -19,14 +19,22 @@ pub(crate) struct Options {
 enum Subject {
     /// The one-machine cluster: start-up, memory, writes, watches, pods.
     Cluster,
+    /// Large Jobs: from creation to end, per pod, with a slow client, success policies.
+    Jobs,
 }
 
 /// Runs one benchmark in release mode.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Subject::Cluster = options.subject;
-    shell::run(&mut shell::cargo(["build", "--release", "--locked", "-p", "lockstep"]))?;
+    let name = match options.subject {
+        Subject::Cluster => {
+            // It measures the binary as well.
+            shell::run(&mut shell::cargo(["build", "--release", "--locked", "-p", "lockstep"]))?;
+            "cluster"
+        }
+        Subject::Jobs => "jobs",
+    };
     let mut bench =
-        shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", "cluster", "--"]);
+        shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", name, "--"]);
     bench.args(&options.arguments);
     shell::run(&mut bench)
 }
