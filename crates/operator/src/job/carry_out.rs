@@ -268,7 +268,7 @@ async fn release(client: Client, pod: PodRef, job_uid: String) -> Vec<Answer> {
     // The pod may have let go itself, and then there is nothing the patch could take away.
     for answer in &mut answers {
         if let Answer::NotPatched(_, refusal) = answer
-            && refusal.kind == RefusalKind::Other
+            && refusal.kind == RefusalKind::Refused
             && refusal.message.contains("is invalid")
         {
             refusal.kind = RefusalKind::NotFound;
@@ -309,6 +309,7 @@ fn refusal(error: &kube::Error) -> Refusal {
         (_, "AlreadyExists") => RefusalKind::AlreadyExists,
         (409, _) if is_of_another(&status.message) => RefusalKind::NotFound,
         (409, _) => RefusalKind::Conflict,
+        (400..=499, _) if status.code != 408 => RefusalKind::Refused,
         _ => RefusalKind::Other,
     };
     Refusal { kind, message: status.message.clone() }

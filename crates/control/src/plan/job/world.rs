@@ -513,7 +513,7 @@ impl World {
     fn create_one(&mut self, key: &Key, new: &NewPod) -> bool {
         let luck = self.lucks.pop_front().unwrap_or(Luck::Fine);
         if luck == Luck::Refused {
-            let refusal = refusal(RefusalKind::Other);
+            let refusal = refusal(RefusalKind::Refused);
             self.events.extend(self.driver.create_failed(key, new, &refusal, None));
             return false;
         }

@@ -33,7 +33,9 @@ pub enum RefusalKind {
     AlreadyExists,
     /// The namespace is being deleted.
     NamespaceTerminating,
-    /// Anything else: refused for other reasons, or not answered at all.
+    /// The API said no for another reason: nothing has changed.
+    Refused,
+    /// Anything else: it may have been carried out or not.
     Other,
 }
 
@@ -84,10 +86,13 @@ impl Jobs {
                 self.entries.get_mut(key)?.fail(Failure::Silent, Some(Stage::Pods));
                 None
             }
-            RefusalKind::NotFound | RefusalKind::Conflict | RefusalKind::Other => {
+            RefusalKind::NotFound
+            | RefusalKind::Conflict
+            | RefusalKind::Refused
+            | RefusalKind::Other => {
                 let entry = self.entries.get_mut(key)?;
                 entry.fail(Failure::Error, Some(Stage::Pods));
-                entry.doubt.is_pod_unknown = true;
+                entry.doubt.is_pod_unknown |= refusal.kind == RefusalKind::Other;
                 self.count_creation(key, "failed");
                 Some(Event::pod_not_created(refusal))
             }
