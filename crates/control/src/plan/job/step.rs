@@ -105,9 +105,8 @@ pub enum Step {
         /// The uids that are looked for.
         uids: Vec<String>,
     },
-    /// Create these pods, in batches as [`slow_start`](crate::plan::job::slow_start) cuts them;
-    /// then `Jobs::created` or `Jobs::create_failed` for each. After a batch with a failure the
-    /// rest is not tried.
+    /// Create these pods, in batches as [`slow_start`] cuts them; then `Jobs::created` or
+    /// `Jobs::create_failed` for each. After a batch with a failure the rest is not tried.
     Create(Vec<NewPod>),
     /// Delete these pods, with their own grace period; then `Jobs::deleted` or
     /// `Jobs::delete_failed` for each. A failure does not keep the others from being deleted.

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::plan::job::{
-    Event, Fact, Jobs, Key, NewPod, Options, Plan, PodRef, Refusal, RefusalKind, StatusWrite, Step,
-    Waiting, slow_start,
+    Event, Fact, Jobs, Key, Memory, NewPod, Options, Plan, PodRef, Refusal, RefusalKind,
+    StatusWrite, Step, Waiting, plan, slow_start,
 };
 
 const STRATEGY: JobStrategy = JobStrategy::new(Gates::ALL);
@@ -356,10 +356,33 @@ impl World {
         for _ in 0..500 {
             self.deliver(usize::MAX);
             if self.pass().is_none() && self.news.is_empty() {
+                self.check_nothing_left();
                 return;
             }
         }
         panic!("does not settle: {:#?}", self.log.iter().rev().take(20).collect::<Vec<_>>());
+    }
+
+    /// A plan that was carried out leaves nothing to do, unless something was refused.
+    fn check_nothing_left(&self) {
+        let Some(view) = self.driver.view(&self.key()) else { return };
+        if self.driver.next_due().is_some_and(|due| self.is_retry(due)) {
+            return;
+        }
+        let plan = plan(view, &Memory::default(), &self.options, self.now);
+        let left = plan.steps.iter().find(|step| !matches!(step, Step::Emit(_)));
+        assert_eq!(left, None, "{:?}", self.waiting);
+        assert!(plan.waiting.is_some());
+    }
+
+    /// Whether the driver wants to be woken for another reason than the plan does.
+    fn is_retry(&self, due: Timestamp) -> bool {
+        let back_off = match &self.waiting {
+            Some(Waiting::BackOff { until, .. }) => Some(*until),
+            Some(Waiting::Running { deadline, .. }) => *deadline,
+            _ => None,
+        };
+        back_off != Some(due)
     }
 
     /// Settles, then goes on to each moment the driver wants to be woken at.
