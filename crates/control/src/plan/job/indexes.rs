@@ -151,6 +151,14 @@ impl Indexes {
         self.intervals().flat_map(|(first, last)| first..=last)
     }
 
+    /// The parts of the set between `first` and `last`, both inclusive.
+    pub(crate) fn within(&self, first: i32, last: i32) -> Vec<(i32, i32)> {
+        let reaches_in = self.interval_of(first).map(|(_, end)| (first, end.min(last)));
+        let later = self.intervals.range((Bound::Excluded(first), Bound::Included(last)));
+        let later = later.map(|(start, end)| (*start, (*end).min(last)));
+        reaches_in.into_iter().chain(later).collect()
+    }
+
     /// How many indexes both sets have: one walk over both lists of intervals.
     pub fn common(&self, other: &Self) -> i64 {
         let (mut ours, mut theirs) = (self.intervals().peekable(), other.intervals().peekable());
@@ -341,6 +349,8 @@ mod tests {
                 .collect();
             prop_assert_eq!(apart, plain.symmetric_difference(&others).copied().collect());
             prop_assert_eq!(Indexes::parse(&set.to_string(), 100), set.clone());
+            let inside = set.within(10, 25).into_iter().flat_map(|(first, last)| first..=last);
+            prop_assert!(inside.eq(plain.range(10..=25).copied()));
             let mut last_end = -2;
             for (first, last) in set.intervals() {
                 prop_assert!(first > last_end + 1 && last >= first);

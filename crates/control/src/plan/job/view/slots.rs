@@ -118,6 +118,12 @@ impl Slots {
         for (first, last) in changed {
             self.refresh_range(first, last, rules, pods);
         }
+        // Nobody should write an index into both lists. If somebody did, the lists are put right.
+        if self.persisted_ok.common(&self.persisted_bad) > 0 {
+            self.unwritten.insert(-1);
+        } else {
+            self.unwritten.remove(&-1);
+        }
     }
 
     /// Looks again at a range of indexes. Where no pods are, the range is taken as a whole.
@@ -134,12 +140,19 @@ impl Slots {
             }
             return;
         }
-        let is_ok = self.persisted_ok.contains(first);
-        let is_bad = self.persisted_bad.contains(first) && !is_ok;
-        self.succeeded.set_range(first, last, is_ok);
-        self.failed.set_range(first, last, is_bad);
+        self.succeeded.set_range(first, last, false);
+        self.failed.set_range(first, last, false);
+        self.pending.set_range(first, last, true);
+        for (first, last) in self.persisted_bad.within(first, last) {
+            self.failed.set_range(first, last, true);
+            self.pending.set_range(first, last, false);
+        }
+        for (first, last) in self.persisted_ok.within(first, last) {
+            self.succeeded.set_range(first, last, true);
+            self.failed.set_range(first, last, false);
+            self.pending.set_range(first, last, false);
+        }
         self.unwritten.retain(|index| !(first..=last).contains(index));
-        self.pending.set_range(first, last, !is_ok && !is_bad);
         let with_pods: Vec<i32> = self.pods.range(first..=last).map(|(index, _)| *index).collect();
         for index in with_pods {
             self.refresh(index, rules, pods);
@@ -200,4 +213,72 @@ fn fails_index(pod: &Seen, rules: &Rules) -> bool {
     let Some(limit) = rules.limit_per_index else { return false };
     pod.verdict.action == Some(PolicyAction::FailIndex)
         || pod.verdict.is_counted() && pod.failures_counted >= limit
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::job::View;
+
+    fn job(version: u32, completed: &Indexes, failed: &Indexes) -> Job {
+        Job::deserialize(json!({
+            "metadata": {"name": "j", "namespace": "ns", "uid": "u", "resourceVersion":
+                version.to_string()},
+            "spec": {"completionMode": "Indexed", "completions": 50, "parallelism": 5,
+                "backoffLimitPerIndex": 1, "template": {}},
+            "status": {"completedIndexes": completed.to_string(), "failedIndexes":
+                failed.to_string()},
+        }))
+        .unwrap()
+    }
+
+    fn sets(view: &View) -> [String; 5] {
+        let slots = &view.tally().slots;
+        let (completed, failed) = slots.texts();
+        [&slots.succeeded, &slots.failed, &slots.pending]
+            .map(ToString::to_string)
+            .into_iter()
+            .chain([completed, failed])
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn what_anybody_writes_is_taken_over_whole(
+            steps in proptest::collection::vec(
+                (
+                    proptest::collection::vec((0..50_i32, 0..20_i32), 0..3),
+                    proptest::collection::vec((0..50_i32, 0..20_i32), 0..3),
+                ),
+                1..6,
+            ),
+        ) {
+            let mut view = View::new(job(1, &Indexes::new(), &Indexes::new()));
+            for (version, (completed, failed)) in (2..).zip(steps) {
+                let read = |ranges: Vec<(i32, i32)>| {
+                    let mut set = Indexes::new();
+                    for (first, more) in ranges {
+                        set.insert_range(first, (first + more).min(49));
+                    }
+                    set
+                };
+                let job = job(version, &read(completed), &read(failed));
+                view.observe_job(&job);
+                let fresh = View::new(job);
+                prop_assert_eq!(sets(&view), sets(&fresh));
+                let slots = &view.tally().slots;
+                prop_assert_eq!(slots.succeeded.common(&slots.failed), 0);
+                let all = slots.succeeded.count() + slots.failed.count() + slots.pending.count();
+                prop_assert_eq!(all, 50);
+                prop_assert_eq!(&sets(&view)[3], &sets(&view)[0]);
+                prop_assert_eq!(&sets(&view)[4], &sets(&view)[1]);
+            }
+        }
+    }
 }
