@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::walk::zero;
 use crate::{
     resource::Resource,
     schema::{self, SchemaNode, Shape},
@@ -20,7 +21,7 @@ pub fn complete(resource: &Resource, object: &mut Json) {
 fn add_missing(node: SchemaNode, object: &mut Map<String, Value>) {
     for field in node.always_written() {
         if !object.contains_key(field.name) {
-            let value = zero(node.at_field(field), field.is_pointer);
+            let value = if field.is_pointer { Value::Null } else { zero(node.at_field(field)) };
             object.insert(field.name.to_owned(), value);
         }
     }
@@ -38,20 +39,5 @@ fn descend(node: SchemaNode, value: &mut Value) {
             list.iter_mut().for_each(|value| descend(node.elem(), value));
         }
         _ => {}
-    }
-}
-
-fn zero(node: SchemaNode, is_pointer: bool) -> Value {
-    match node.shape() {
-        _ if is_pointer => Value::Null,
-        Shape::String => Value::from(""),
-        Shape::Bool => Value::from(false),
-        Shape::Int32 | Shape::Int64 | Shape::IntOrString => Value::from(0),
-        Shape::Quantity => Value::from("0"),
-        Shape::Duration => Value::from("0s"),
-        Shape::Struct => Value::Object(Map::new()),
-        Shape::Map | Shape::List | Shape::Bytes | Shape::Time | Shape::MicroTime | Shape::Any => {
-            Value::Null
-        }
     }
 }

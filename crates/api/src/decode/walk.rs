@@ -300,8 +300,8 @@ fn is_same_as_absent(field: &Field, shape: Shape, value: &Value) -> bool {
     }
 }
 
-/// What Go puts in a list or map where JSON says null.
-fn zero(node: SchemaNode) -> Value {
+/// What Go puts in a list or map where JSON says null, and writes of a field nobody set.
+pub(super) fn zero(node: SchemaNode) -> Value {
     match node.shape() {
         Shape::String => Value::from(""),
         Shape::Bool => Value::from(false),

@@ -55,6 +55,12 @@ pub struct Deleted {
     pub is_gone: bool,
 }
 
+impl Deleted {
+    fn of((written, is_gone): (Written, bool)) -> Self {
+        Self { object: written.object, is_gone }
+    }
+}
+
 impl Cluster {
     /// Creates an object that was checked against its schema.
     ///
@@ -67,9 +73,8 @@ impl Cluster {
         object: Json,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
-        self.write(resource, namespace, options, |scene| rest::create(scene, object.clone()))
-            .await
-            .map(|(written, _)| written)
+        let plan = |scene: &Scene<'_>| rest::create(scene, object.clone());
+        Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 
     /// Replaces an object, or the part of it that the subresource `sub` stands for.
@@ -85,7 +90,7 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let plan = |scene: &Scene<'_>| rest::update(scene, sub, name, object.clone());
-        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+        Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 
     /// Changes an object, or the part of it that the subresource `sub` stands for, by a patch. When
@@ -103,7 +108,7 @@ impl Cluster {
     ) -> Result<Written, Status> {
         let validation = options.field_validation;
         let plan = |scene: &Scene<'_>| rest::patch(scene, sub, name, patch, validation);
-        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+        Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 
     /// Deletes an object, or begins to.
@@ -118,8 +123,7 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Deleted, Status> {
         let plan = |scene: &Scene<'_>| rest::delete(scene, name, delete);
-        let (written, is_gone) = self.write(resource, namespace, options, plan).await?;
-        Ok(Deleted { object: written.object, is_gone })
+        self.write(resource, namespace, options, plan).await.map(Deleted::of)
     }
 
     /// Gives a pod its node.
@@ -134,7 +138,7 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Written, Status> {
         let plan = |scene: &Scene<'_>| rest::bind(scene, name, binding);
-        self.write(resource, namespace, options, plan).await.map(|(written, _)| written)
+        Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 
     /// Deletes a pod, noting that it was evicted.
@@ -149,8 +153,7 @@ impl Cluster {
         options: &WriteOptions,
     ) -> Result<Deleted, Status> {
         let plan = |scene: &Scene<'_>| rest::evict(scene, name, delete);
-        let (written, is_gone) = self.write(resource, namespace, options, plan).await?;
-        Ok(Deleted { object: written.object, is_gone })
+        self.write(resource, namespace, options, plan).await.map(Deleted::of)
     }
 
     /// Plans and carries out one write.

@@ -108,17 +108,9 @@ pub(super) fn validate_hostname(spec: &PodSpec, path: &Path) -> ErrorList {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::super::tests::assert_spec;
-
-    fn check(extra: Value, want: &[&str]) {
-        let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
-        for (key, value) in extra.as_object().unwrap() {
-            spec[key] = value.clone();
-        }
-        assert_spec(spec, want);
-    }
+    use super::super::tests::check;
 
     #[test]
     fn dns_is_refused_in_upstream_words() {

@@ -255,17 +255,9 @@ fn file_key_volumes(spec: &PodSpec, path: &Path) -> ErrorList {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
-    use super::super::tests::{assert_spec, assert_template};
-
-    fn check(extra: Value, want: &[&str]) {
-        let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
-        for (key, value) in extra.as_object().unwrap() {
-            spec[key] = value.clone();
-        }
-        assert_spec(spec, want);
-    }
+    use super::super::tests::{assert_spec, assert_template, check};
 
     #[test]
     fn single_fields_are_refused_in_upstream_words() {

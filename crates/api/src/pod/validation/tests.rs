@@ -22,6 +22,15 @@ pub(super) fn assert_spec(spec: Value, want: &[&str]) {
     assert_eq!(errors_of(spec.clone()), want, "{spec}");
 }
 
+/// Asserts what is wrong with a plain pod that has these fields beside.
+pub(super) fn check(extra: Value, want: &[&str]) {
+    let mut spec = json!({"containers": [{"name": "c", "image": "i"}]});
+    for (key, value) in extra.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    assert_spec(spec, want);
+}
+
 /// Asserts what is wrong with a pod of one such container.
 pub(super) fn assert_container(container: Value, want: &[&str]) {
     let mut container = container;
