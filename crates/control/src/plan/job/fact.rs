@@ -5,8 +5,8 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use lockstep_api::reasons::job::{COMPLETE, FAILED};
 
 use crate::plan::job::{
-    Indexes, View, account::Account, conditions::find_true, draft::Draft,
-    failure_policy::PolicyAction, finish::End,
+    View, account::Account, conditions::find_true, draft::Draft, failure_policy::PolicyAction,
+    finish::End,
 };
 
 /// Something that happened and is counted.
@@ -108,18 +108,10 @@ pub(crate) fn of_write(
     let more = |new: Option<i32>, old: Option<i32>| {
         u64::try_from(i64::from(new.unwrap_or(0)) - i64::from(old.unwrap_or(0))).unwrap_or(0)
     };
-    let more_indexes = |new: &Option<String>, old: &Option<String>| {
-        let count = |list: &Option<String>| {
-            Indexes::parse(list.as_deref().unwrap_or_default(), rules.index_count()).count()
-        };
-        if new == old { 0 } else { u64::try_from(count(new) - count(old)).unwrap_or(0) }
-    };
+    let (indexes_succeeded, indexes_failed) = view.tally().slots.news();
     let status = &draft.status;
-    let succeeded = if rules.is_indexed {
-        more_indexes(&status.completed_indexes, &stored.completed_indexes)
-    } else {
-        more(status.succeeded, stored.succeeded)
-    };
+    let succeeded =
+        if rules.is_indexed { indexes_succeeded } else { more(status.succeeded, stored.succeeded) };
     let failed = more(status.failed, stored.failed);
     let mut facts = vec![
         Metric::PodsFinished.fact(succeeded, &[mode, "succeeded"]),
@@ -127,9 +119,8 @@ pub(crate) fn of_write(
     ];
     if rules.is_indexed {
         let limit = if rules.limit_per_index.is_some() { "perIndex" } else { "global" };
-        let failed = more_indexes(&status.failed_indexes, &stored.failed_indexes);
-        facts.push(Metric::IndexesFinished.fact(succeeded, &["succeeded", limit]));
-        facts.push(Metric::IndexesFinished.fact(failed, &["failed", limit]));
+        facts.push(Metric::IndexesFinished.fact(indexes_succeeded, &["succeeded", limit]));
+        facts.push(Metric::IndexesFinished.fact(indexes_failed, &["failed", limit]));
     }
     facts.extend(of_actions(account, true));
     if let Some(end) = draft.finished {

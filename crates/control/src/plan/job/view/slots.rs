@@ -92,6 +92,14 @@ impl Slots {
         (self.succeeded.to_string(), self.failed.to_string())
     }
 
+    /// How many indexes have succeeded, and failed, of which the status does not say so yet.
+    pub(crate) fn news(&self) -> (u64, u64) {
+        let more = |all: &Indexes, known: &Indexes| {
+            u64::try_from(all.count() - known.count()).unwrap_or(0)
+        };
+        (more(&self.succeeded, &self.persisted_ok), more(&self.failed, &self.persisted_bad))
+    }
+
     /// Whether the status already says that the index has succeeded.
     pub(crate) fn is_recorded(&self, index: i32) -> bool {
         self.persisted_ok.contains(index)
@@ -152,7 +160,10 @@ impl Slots {
             self.failed.set_range(first, last, false);
             self.pending.set_range(first, last, false);
         }
-        self.unwritten.retain(|index| !(first..=last).contains(index));
+        let settled: Vec<i32> = self.unwritten.range(first..=last).copied().collect();
+        for index in settled {
+            self.unwritten.remove(&index);
+        }
         let with_pods: Vec<i32> = self.pods.range(first..=last).map(|(index, _)| *index).collect();
         for index in with_pods {
             self.refresh(index, rules, pods);
