@@ -5,6 +5,7 @@ mod counting;
 mod driving;
 mod ending;
 mod managing;
+mod success_policy;
 mod suspending;
 
 use serde_json::{Value, json};

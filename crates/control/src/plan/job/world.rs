@@ -320,6 +320,12 @@ impl World {
         self.list();
     }
 
+    /// The driver starts anew, set up in another way.
+    pub(crate) fn restart_with(&mut self, options: Options) {
+        self.options = options;
+        self.restart();
+    }
+
     /// Both watches begin anew.
     pub(crate) fn list(&mut self) {
         self.news.clear();
