@@ -229,7 +229,12 @@ impl Work<'_> {
         let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let submitted = tokio::select! {
             submitted = submit::submit(&cluster, self.manifests, self.is_private) => submitted?,
-            () = signals.next() => return Ok(Exit::Interrupted),
+            () = signals.next() => {
+                if !self.is_private {
+                    output::note("interrupted while objects were made: those that are made stay");
+                }
+                return Ok(Exit::Interrupted);
+            }
         };
         let is_private = self.is_private;
         let (format, timeout) = (self.options.output, self.options.timeout);

@@ -77,6 +77,23 @@ fn a_dry_run_prints_what_can_be_run() {
 }
 
 #[test]
+fn what_is_cleaned_up_at_once_is_still_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let brief = job("brief", 2, "echo fine")
+        .replace("backoffLimit", "ttlSecondsAfterFinished: 0\n  backoffLimit");
+    fs::write(folder.path().join("job.yaml"), brief).expect("written");
+    let words = ["run", "-q", "job.yaml", "-o", "json"];
+    let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let list: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let items = list["items"].as_array().expect("items");
+    assert_eq!(items[0]["status"]["completedIndexes"], "0,1");
+    let pods =
+        items.iter().filter(|it| it["kind"] == "Pod" && it["status"]["phase"] == "Succeeded");
+    assert_eq!(pods.count(), 2, "{list:#}");
+}
+
+#[test]
 fn a_timeout_names_the_jobs_that_were_not_finished() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("job.yaml"), job("slow", 2, ENDLESS)).expect("written");

@@ -30,12 +30,12 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
             .out("[ddp-1] rank 1 of 2: final loss 0.0000")
             .err("job/ddp succeeded (CompletionsReached"),
     );
-    let sum = "import torch, torch.distributed as d; d.init_process_group('gloo'); \
+    let sum = "import torch, torch.distributed as d; d.init_process_group(\"gloo\"); \
                t = torch.tensor([d.get_rank() + 1.0]); d.all_reduce(t); print(t.item()); \
                d.destroy_process_group()";
     suite.check(
         "a gang from a command line finds itself",
-        Check::new(&format!("run --timeout 110s --workers 3 --name gang -- python3 -c \"{sum}\""))
+        Check::new(&format!("run --timeout 110s --workers 3 --name gang -- python3 -c '{sum}'"))
             .out("[gang-0] 6.0")
             .out("[gang-2] 6.0"),
     );

@@ -37,13 +37,13 @@ pub(crate) struct GangOptions {
     #[arg(long, value_name = "NAME", requires = "command")]
     name: Option<String>,
     /// How many CPUs each worker needs: 2, 500m
-    #[arg(long, value_name = "AMOUNT", value_parser = amount, requires = "command")]
+    #[arg(long, visible_alias = "cpu", value_name = "AMOUNT", value_parser = amount, requires = "command")]
     cpu_per_worker: Option<String>,
     /// How much memory each worker needs: 4Gi
-    #[arg(long, value_name = "AMOUNT", value_parser = amount, requires = "command")]
+    #[arg(long, visible_alias = "memory", value_name = "AMOUNT", value_parser = amount, requires = "command")]
     memory_per_worker: Option<String>,
     /// How many GPUs each worker has to itself
-    #[arg(long, value_name = "COUNT", requires = "command")]
+    #[arg(long, visible_alias = "gpus", value_name = "COUNT", requires = "command")]
     gpus_per_worker: Option<u32>,
     /// Set a variable for the workers; NAME alone passes the caller's on
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
@@ -51,7 +51,8 @@ pub(crate) struct GangOptions {
     /// The image, for a cluster that has images
     #[arg(long, value_name = "NAME", requires = "command")]
     image: Option<String>,
-    /// What each worker runs, in the folder and with the environment of the caller
+    /// What each worker runs, in the folder and with the environment of the caller; with --cluster
+    /// in those of the image
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<String>,
 }

@@ -283,7 +283,8 @@ impl Model {
 
     /// What a Job waits for: what it says itself, or what most of its pods wait for.
     pub(crate) fn why_waits(&self, job: &Job) -> Option<String> {
-        self.why_job_waits(job).or_else(|| self.why_pods_wait(job)).or_else(|| why_quiet(job))
+        let pods = || self.why_pods_wait(job).or_else(|| why_ending(job));
+        self.why_job_waits(job).or_else(pods).or_else(|| why_idle(job))
     }
 
     /// What a Job waits for, as far as that is no matter of single pods.
@@ -418,11 +419,16 @@ impl Model {
     }
 }
 
-/// Why a Job without any waiting pod does not go on, where that can be told.
-fn why_quiet(job: &Job) -> Option<String> {
-    let is_idle = job.phase == job::Phase::Running && job.active == 0;
+/// Why a Job that has failed pods and no others does nothing.
+pub(crate) fn why_idle(job: &Job) -> Option<String> {
+    let is_idle = job.active == 0 && job.terminating == 0 && job.failed > 0;
+    (is_idle && job.phase == job::Phase::Running)
+        .then(|| "waits before it tries again (back-off)".to_owned())
+}
+
+/// How many pods a Job still has to wait for.
+fn why_ending(job: &Job) -> Option<String> {
     match job.terminating {
-        0 if is_idle && job.failed > 0 => Some("waits before it tries again (back-off)".to_owned()),
         1 => Some("waits for 1 pod to end".to_owned()),
         2.. => Some(format!("waits for {} pods to end", job.terminating)),
         _ => None,
