@@ -174,7 +174,7 @@ fn check_end(world: &World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     // rule: job 1.6, job 3.5, job 6.1.1, job 6.1.14
     #[test]
