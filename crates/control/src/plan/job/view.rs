@@ -178,15 +178,18 @@ impl View {
         self.tally.tracked.iter().filter_map(|(_, name)| self.pod_ref(name))
     }
 
-    /// Notes that these pods are not in the API any more.
-    pub(crate) fn confirm_gone<'a>(&mut self, uids: impl Iterator<Item = &'a String>) {
+    /// Notes that of these pods only those in `listed` are in the API. Of those, the ones that are
+    /// not known here are not the Job's any more.
+    pub(crate) fn confirm_gone(&mut self, uids: &[String], listed: &BTreeSet<&str>) {
         for uid in uids {
-            if let Some(name) = self.names_by_uid.get(uid).cloned() {
-                self.remove(&name);
+            let name = self.names_by_uid.get(uid).cloned();
+            if name.is_some() && listed.contains(uid.as_str()) {
+                continue;
             }
+            name.iter().for_each(|name| drop(self.remove(name)));
             self.note_gone(uid);
-            self.revision += 1;
         }
+        self.revision += 1;
     }
 
     /// The uids of the pods that are known and that the Job selects.

@@ -157,8 +157,7 @@ impl Jobs {
             self.absorb(key, pod);
         }
         if let Some(entry) = self.entries.get_mut(key) {
-            entry.view.confirm_gone(uids.iter().filter(|uid| !listed.contains(uid.as_str())));
-            entry.view.touch();
+            entry.view.confirm_gone(uids, &listed);
             entry.doubt.is_pod_unknown = false;
             if let Some(pass) = &entry.pass {
                 entry.doubt.listed = entry.doubt.listed.max(pass.doubt.told);
