@@ -12,6 +12,7 @@ mod e2e;
 mod kubectl;
 mod openapi;
 mod shell;
+mod sim;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,8 @@ enum Command {
     E2e(e2e::Options),
     /// Measure against the budgets of the design.
     Bench(bench::Options),
+    /// Run simulated worlds, or tell the story of one.
+    Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Kubectl(options) => kubectl::run(&options),
         Command::E2e(options) => e2e::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Sim(options) => sim::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -72,6 +72,11 @@ impl Api {
         self.now = now;
     }
 
+    /// The time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// The state everybody may see.
     pub fn snapshot(&self) -> &Snapshot {
         self.store.published()

@@ -21,7 +21,10 @@ use k8s_openapi::api::{
 use lockstep_api::labels;
 use lockstep_store::{Event, Object, Revision};
 
-use crate::api::{Api, Kind};
+use crate::{
+    api::{Api, Kind},
+    controller::Seen,
+};
 
 /// Something that must never happen, and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +44,10 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Violati
 /// Who wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Author {
-    /// A controller, whose pass was planned when it had seen Jobs up to this revision.
+    /// A controller.
     Controller {
-        /// The last revision of Jobs that it had seen.
-        seen: Revision,
+        /// What it had seen when it planned.
+        seen: Seen,
         /// Whether it is the only one.
         is_alone: bool,
     },
@@ -135,6 +138,8 @@ struct PodBook {
     index: Option<i32>,
     /// The whole pod, once it has ended.
     ended: Option<Box<Pod>>,
+    /// The revision in which it ended; 0 while it has not.
+    ended_at: Revision,
     restarts: i32,
 }
 
@@ -238,7 +243,7 @@ impl Checker {
         let after = self.pod_book(api, event, before.as_ref(), author)?;
         let is_let_go = !after.is_pinned && author != Author::User;
         if let Some(before) = before.filter(|before| before.is_pinned && is_let_go) {
-            self.check_unpin(&before, uid, author)?;
+            self.check_unpin(&before, event, author)?;
         }
         if after.phase == Phase::Succeeded {
             let owner = after.owner.as_ref().and_then(|owner| self.jobs.get_mut(owner));
@@ -247,7 +252,7 @@ impl Checker {
             }
         }
         if let (true, Author::Controller { seen, is_alone }) = (is_new, author) {
-            self.check_creation(&after, seen, is_alone)?;
+            self.check_creation(&after, seen.jobs, is_alone)?;
         }
         self.pods.insert(uid.clone(), after);
         Ok(())
@@ -300,6 +305,11 @@ impl Checker {
                 || (author == Author::User && before.is_some_and(|before| is_cut(before, event))),
             index,
             ended: pod.filter(|_| has_ended).map(Box::new),
+            ended_at: match before.map(|before| before.ended_at) {
+                _ if !has_ended => 0,
+                None | Some(0) => event.revision,
+                Some(known) => known,
+            },
             restarts,
         })
     }

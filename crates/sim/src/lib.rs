@@ -11,9 +11,15 @@ pub mod api;
 pub mod chance;
 pub mod check;
 pub mod cluster;
+pub mod controller;
 pub mod faults;
 pub mod manifest;
 pub mod node;
+pub mod shrink;
 pub mod trace;
 pub mod user;
 pub mod watch;
+pub mod world;
+
+pub use shrink::shrink;
+pub use world::{Outcome, Setup, run};

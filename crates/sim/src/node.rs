@@ -121,6 +121,9 @@ impl Node {
     /// A pod gets on with its life.
     pub fn act(&mut self, cluster: &mut Cluster, uid: &str, act: Act) {
         let Some(life) = self.lives.get(uid).cloned() else { return };
+        // What was going to go wrong does not any more.
+        let is_harm = matches!(act, Act::Lose | Act::Evict | Act::Restart);
+        let act = if is_harm && self.is_healed { Act::End } else { act };
         match act {
             Act::Bind if !life.is_bound && !life.is_stopping => self.bind(cluster, uid, &life),
             Act::Start if !life.is_over && !life.is_stopping => self.start(cluster, uid, &life),

@@ -55,10 +55,13 @@ impl Checker {
             let known = listed(&job.status, side);
             for listed in listed(new, side).difference(&known) {
                 let counted = job.succeeded.contains(listed) || job.failed.contains(listed);
-                ensure(!counted, || format!("pod {listed} is counted a second time"))?;
                 let Some(pod) = self.pods.get(listed.as_str()) else {
                     return Err(Violation(format!("pod {listed} is counted but never was")));
                 };
+                // One that a user took away and the Job took back is a new pod to it.
+                ensure(!counted || pod.is_tampered, || {
+                    format!("pod {} is counted a second time", pod.name)
+                })?;
                 let is_ours = pod.last_owner.as_deref() == Some(uid);
                 ensure(is_ours, || format!("pod {} of others is counted", pod.name))?;
                 let is_right = match side {

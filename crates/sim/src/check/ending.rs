@@ -31,7 +31,8 @@ impl Checker {
                 let rule = at.and_then(|at| rules.get(at.parse::<usize>().ok()?));
                 self.has_gate && rule.is_some_and(|rule| is_met(rule, &done))
             }
-            "CompletionsReached" => {
+            // Without success policies there is one way to succeed, and it needs no reason.
+            "CompletionsReached" | "" if reason.is_empty() != self.has_gate => {
                 let listed = listed(new, Side::Succeeded).len();
                 let succeeded = count(new, Side::Succeeded)
                     .saturating_add(i32::try_from(listed).unwrap_or(i32::MAX));
@@ -84,7 +85,9 @@ impl Checker {
         let is_empty =
             listed(new, Side::Succeeded).is_empty() && listed(new, Side::Failed).is_empty();
         ensure(is_empty, || format!("{} is finished with uncounted pods", job.name))?;
-        let left = self.of(uid).find(|pod| pod.is_active() || pod.is_terminating());
+        // A pod that a user has relabelled is not the Job's any more, though it may not say so yet.
+        let mut pods = self.of(uid).filter(|pod| !pod.is_tampered);
+        let left = pods.find(|pod| pod.is_active() || pod.is_terminating());
         ensure(left.is_none(), || {
             let name = left.map(|pod| &*pod.name).unwrap_or_default();
             format!("{} is finished while pod {name} lives", job.name)

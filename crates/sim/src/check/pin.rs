@@ -1,5 +1,7 @@
 //! When a controller may let go of a pod: once it is counted, or if it need not be.
 
+use lockstep_store::Event;
+
 use super::{
     Author, Checker, JobBook, Phase, PodBook, Violation, ensure,
     policy::{Verdict, verdict},
@@ -10,12 +12,13 @@ impl Checker {
     pub(super) fn check_unpin(
         &self,
         pod: &PodBook,
-        uid: &str,
+        event: &Event,
         author: Author,
     ) -> Result<(), Violation> {
-        ensure(matches!(author, Author::Controller { .. }), || {
-            format!("{author:?} took the finalizer off {}", pod.name)
-        })?;
+        let uid = &*event.object.meta.uid;
+        let Author::Controller { seen, .. } = author else {
+            return Err(Violation(format!("{author:?} took the finalizer off {}", pod.name)));
+        };
         let Some(job) = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner)) else {
             return Ok(());
         };
@@ -25,8 +28,14 @@ impl Checker {
         ensure(job.is_ours(), || {
             format!("the finalizer of {} belongs to another controller", pod.name)
         })?;
+        // What a Job that has succeeded no longer needs counts for nothing, however it ends.
+        let is_unneeded = job.has("SuccessCriteriaMet") && pod.ended_at > seen.pods;
         // A pod that users took out of the Job is let go as it is.
-        let is_free = pod.is_tampered || is_counted(job, uid) || !must_count(job, pod);
+        let is_free = pod.is_tampered
+            || is_unneeded
+            || is_counted(job, uid)
+            || !must_count(job, pod)
+            || (pod.phase != Phase::Succeeded && is_ignored(job, event)?);
         ensure(is_free, || {
             format!(
                 "the finalizer of {} ({:?}, index {:?}) was removed before the pod was counted",
@@ -46,6 +55,12 @@ pub(super) fn is_counted(job: &JobBook, uid: &str) -> bool {
         || is_listed(uncounted.and_then(|lists| lists.failed.as_ref()))
 }
 
+/// Whether the policy of the Job has the end of the pod, as it was before, count for nothing.
+fn is_ignored(job: &JobBook, event: &Event) -> Result<bool, Violation> {
+    let Some(before) = &event.before else { return Ok(false) };
+    Ok(verdict(&job.spec, &super::parse(before)?) == Verdict::Ignore)
+}
+
 /// Whether a pod in this state must be counted by its uid before it is let go.
 fn must_count(job: &JobBook, pod: &PodBook) -> bool {
     if job.is_indexed() {
@@ -58,13 +73,11 @@ fn must_count(job: &JobBook, pod: &PodBook) -> bool {
             return !super::counts::indexes(done).contains(&index);
         }
     }
-    let is_ignored =
-        || pod.ended.as_ref().is_some_and(|pod| verdict(&job.spec, pod) == Verdict::Ignore);
     match pod.phase {
         Phase::Succeeded => true,
         // Those that were stopped because the Job has succeeded are nobody's fault.
         Phase::Failed if pod.was_deleted_alive && job.has("SuccessCriteriaMet") => false,
-        Phase::Failed => !is_ignored(),
+        Phase::Failed => true,
         Phase::Alive if job.has("FailureTarget") => true,
         // Pods are taken away before they end when there are too many of them, or when the Job is
         // suspended. What is asked to go by others counts as failed where that is the rule.

@@ -1,0 +1,240 @@
+//! One simulated cluster from its first moment to the last.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    api::Kind,
+    chance::Chance,
+    check::{Author, Checker, Violation},
+    cluster::{Cluster, Happening},
+    controller::{Controller, Meddler},
+    faults::Faults,
+    node::{Node, Temper},
+    trace::Trace,
+    user::User,
+};
+
+/// After so many events a world that has not come to rest never will.
+const EVENTS_MAX: u64 = 20_000;
+
+/// Which world, and what is special about it.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The seed everything is drawn from.
+    pub seed: u64,
+    /// Numbers of faults that do not happen.
+    pub muted: BTreeSet<u32>,
+    /// Whether the story is kept.
+    pub is_told: bool,
+    /// Who changes plans behind the back of the planner, if anybody does.
+    pub meddler: Option<Meddler>,
+}
+
+/// How a world ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How many things happened.
+    pub events: u64,
+    /// How many faults there were.
+    pub faults: u32,
+    /// How many Jobs completed, and how many failed.
+    pub endings: (usize, usize),
+    /// What must never happen, if it did.
+    pub violation: Option<Violation>,
+    /// The story, if it was kept.
+    pub trace: Trace,
+}
+
+/// Runs a world to its end.
+pub fn run(setup: &Setup) -> Outcome {
+    let mut world = World::new(setup);
+    let violation = world.run().err();
+    if let Some(violation) = &violation {
+        world.cluster.say("checker", || format!("VIOLATION: {violation}"));
+    }
+    Outcome {
+        events: world.events,
+        faults: world.faults.fired(),
+        endings: world.checker.endings(),
+        violation,
+        trace: world.cluster.trace,
+    }
+}
+
+struct World {
+    cluster: Cluster,
+    node: Node,
+    user: User,
+    faults: Faults,
+    checker: Checker,
+    /// By number; those that are dead are gone.
+    controllers: Vec<Option<Controller>>,
+    meddler: Option<Meddler>,
+    has_gate: bool,
+    is_collecting: bool,
+    is_healed: bool,
+    events: u64,
+    chance: Chance,
+}
+
+impl World {
+    fn new(setup: &Setup) -> Self {
+        let seed = setup.seed;
+        let mut chance = Chance::new(seed, "world");
+        let start = Timestamp::from_second(1_800_000_000).expect("a moment of this century");
+        let trace = if setup.is_told { Trace::full() } else { Trace::silent() };
+        let mut cluster = Cluster::new(start, trace);
+        let span = SignedDuration::from_secs(i64::from(chance.between(5, 120)));
+        let acts = chance.weighted(&[(3, 0), (4, 3), (3, 8)]);
+        let user = User::new(seed, acts, span, &mut cluster);
+        let temper =
+            Temper { succeed: chance.pick(&[95, 70, 40, 10]), exit: chance.pick(&[20, 60, 90]) };
+        cluster.after(span, Happening::Heal);
+        let has_gate = !chance.percent(5);
+        let mut world = Self {
+            node: Node::new(seed, temper),
+            user,
+            faults: Faults::new(seed, setup.muted.clone()),
+            checker: Checker::new(has_gate),
+            controllers: Vec::new(),
+            meddler: setup.meddler,
+            has_gate,
+            is_collecting: false,
+            is_healed: false,
+            events: 0,
+            chance,
+            cluster,
+        };
+        world.start_controller();
+        world
+    }
+
+    fn run(&mut self) -> Result<(), Violation> {
+        while self.step()? {}
+        self.checker.check_converged()?;
+        // Who looks at all of it for the first time must find nothing to do.
+        let before = self.cluster.api.snapshot().revision();
+        self.controllers.clear();
+        self.start_controller();
+        self.plan_work();
+        while self.step()? {}
+        if self.cluster.api.snapshot().revision() != before {
+            return Err(Violation(
+                "a controller that starts anew finds something to do".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Lets the next thing happen; false when nothing is left.
+    fn step(&mut self) -> Result<bool, Violation> {
+        let Some(happening) = self.cluster.advance() else { return Ok(false) };
+        self.events += 1;
+        if self.events > EVENTS_MAX {
+            return Err(Violation(format!("not at rest after {EVENTS_MAX} events")));
+        }
+        let author = self.happen(happening)?;
+        self.checker.observe(&self.cluster.api, self.cluster.now(), author)?;
+        self.node.observe(&mut self.cluster);
+        self.plan_work();
+        Ok(true)
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<Author, Violation> {
+        match happening {
+            Happening::Pod { uid, act } => {
+                self.node.act(&mut self.cluster, &uid, act);
+                return Ok(Author::Node);
+            }
+            Happening::User(act) => {
+                if !self.is_healed {
+                    self.user.act(&mut self.cluster, act);
+                }
+                return Ok(Author::User);
+            }
+            Happening::Collect => {
+                self.is_collecting = false;
+                if let Some(what) = self.cluster.api.collect() {
+                    self.cluster.say("collector", || format!("sees to {what}"));
+                }
+                return Ok(Author::Collector);
+            }
+            Happening::Deliver { controller, kind } => self.deliver(controller, kind),
+            Happening::Work { controller } => return self.work(controller),
+            Happening::Abdicate { controller } => {
+                self.cluster.say("fault", || format!("controller {controller} is stopped"));
+                self.controllers[controller] = None;
+            }
+            Happening::Heal => self.heal(),
+        }
+        Ok(Author::User)
+    }
+
+    fn deliver(&mut self, number: usize, kind: Kind) {
+        let Some(controller) = &mut self.controllers[number] else { return };
+        if self.faults.loses_watch() {
+            self.cluster.say("fault", || format!("controller {number} loses its {kind:?} watch"));
+            controller.lose_watch(kind);
+        }
+        controller.hear(&mut self.cluster, kind, self.faults.gulp());
+    }
+
+    fn work(&mut self, number: usize) -> Result<Author, Violation> {
+        let is_alone = self.controllers.iter().flatten().count() == 1;
+        let Some(controller) = &mut self.controllers[number] else { return Ok(Author::User) };
+        if self.faults.crashes() {
+            self.cluster.say("fault", || format!("controller {number} crashes"));
+            self.controllers[number] = None;
+            self.start_controller();
+            return Ok(Author::User);
+        }
+        let author = Author::Controller { seen: controller.seen(), is_alone };
+        controller.work(&mut self.cluster, &mut self.faults)?;
+        if is_alone && self.faults.usurps() {
+            let next = self.start_controller();
+            self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
+            let delay = self.chance.millis(1, 20_000);
+            self.cluster.after(delay, Happening::Abdicate { controller: number });
+        }
+        if let Some(by) = self.faults.jump() {
+            self.cluster.jump(by);
+            self.cluster.say("fault", || format!("the clock jumps by {by:#}"));
+        }
+        Ok(author)
+    }
+
+    fn heal(&mut self) {
+        self.cluster.say("world", || "faults end".to_owned());
+        self.faults.end();
+        self.is_healed = true;
+        self.node.heal(&mut self.cluster);
+        self.user.heal(&mut self.cluster);
+        // Of those that believe to lead, the last one does.
+        let last = self.controllers.iter().rposition(Option::is_some);
+        for (number, controller) in self.controllers.iter_mut().enumerate() {
+            if Some(number) != last {
+                *controller = None;
+            }
+        }
+    }
+
+    fn start_controller(&mut self) -> usize {
+        let number = self.controllers.len();
+        self.controllers.push(Some(Controller::new(number, self.has_gate, self.meddler)));
+        number
+    }
+
+    /// Plans what follows from what happened: news for controllers, work, garbage.
+    fn plan_work(&mut self) {
+        for controller in self.controllers.iter_mut().flatten() {
+            controller.plan(&mut self.cluster, &mut self.faults);
+        }
+        if !self.is_collecting && self.cluster.api.has_garbage() {
+            self.is_collecting = true;
+            let delay = self.faults.lag();
+            self.cluster.after(delay, Happening::Collect);
+        }
+    }
+}
