@@ -86,6 +86,8 @@ fn mistakes_are_explained() {
         "run broken-job.yaml",
         "run kep-3998-story-1.yaml",
         "run kep-3998-story-2.yaml",
+        "run kep-3998-continue.yaml",
+        "run kep-3998-reasons.yaml",
         "run a-job.yaml a-job.yaml",
         "run a-job.yaml -n there",
         "run a-job.yaml -- true",
