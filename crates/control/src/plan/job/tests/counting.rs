@@ -80,6 +80,28 @@ fn a_crash_between_any_two_steps_counts_nothing_twice() {
     }
 }
 
+// rule: job 3.5, job 3.4
+#[test]
+fn a_listed_pod_that_is_the_jobs_no_longer_is_counted_once_all_the_same() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
+    world.settle();
+    let name = world.active().remove(0);
+    world.end(&name, 0);
+    world.deliver(usize::MAX);
+    let (key, plan) = world.driver.next(world.now).unwrap();
+    world.carry_out(&key, &plan, 1);
+    // Somebody takes it away from the Job while the controller is down.
+    let mut taken = world.pod(&name).clone();
+    taken.metadata.owner_references = None;
+    taken.metadata.labels = None;
+    world.put_pod(taken);
+    world.restart();
+    world.settle();
+    assert_eq!(world.status().succeeded, Some(1));
+    assert_eq!(world.status().uncounted_terminated_pods, Some(Default::default()));
+    assert!(!is_tracked(world.pod(&name)));
+}
+
 // rule: job 1.4, job 3.3.8, job 6.1.2
 #[test]
 fn the_first_status_says_all_there_is_to_say() {
