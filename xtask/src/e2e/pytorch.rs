@@ -42,28 +42,47 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
     Ok(suite.finish())
 }
 
-/// A PATH whose first `python3` has PyTorch: the one that is there, or one with an environment made
-/// for this, which is kept for the next time.
+/// A PATH whose first `python3` has PyTorch: the one that is there, the distribution's, or one with
+/// an environment made for this, which is kept for the next time.
 fn python_with_torch() -> Result<Option<OsString>> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if has_torch(Path::new("python3")) {
         return Ok(Some(path));
     }
-    let folder = shell::cache()?.join("pytorch");
-    let programs = folder.join("bin");
-    if !has_torch(&programs.join("python3")) {
-        println!("installing PyTorch in {}", folder.display());
-        let made = shell::run(Command::new("python3").args(["-m", "venv"]).arg(&folder));
-        let pip = programs.join("pip");
-        let wanted = ["install", "--quiet", "torch", "numpy"];
-        let installed = made.and_then(|()| shell::run(Command::new(pip).args(wanted)));
-        if installed.is_err() || !has_torch(&programs.join("python3")) {
-            return Ok(None);
-        }
-    }
+    let environment = shell::cache()?.join("pytorch");
+    let Some(programs) = from_distribution().or_else(|| from_wheels(&environment)) else {
+        return Ok(None);
+    };
     let folders = std::iter::once(programs).chain(std::env::split_paths(&path));
     let joined = std::env::join_paths(folders.collect::<Vec<PathBuf>>());
     joined.context("a folder in PATH has a colon").map(Some)
+}
+
+/// The distribution's package: a build for CPUs, a hundredth of the size of the wheels.
+fn from_distribution() -> Option<PathBuf> {
+    let programs = PathBuf::from("/usr/bin");
+    let python = programs.join("python3");
+    if !has_torch(&python) {
+        println!("installing PyTorch from the distribution");
+        let mut install = Command::new("apt-get");
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        install.args(["install", "-y", "-qq", "--no-install-recommends", "python3-torch"]);
+        shell::run(install.arg("python3-numpy")).ok()?;
+    }
+    has_torch(&python).then_some(programs)
+}
+
+/// The wheels, with all they bring along for GPUs, in an environment of their own.
+fn from_wheels(folder: &Path) -> Option<PathBuf> {
+    let programs = folder.join("bin");
+    let python = programs.join("python3");
+    if !has_torch(&python) {
+        println!("installing PyTorch in {}", folder.display());
+        shell::run(Command::new("python3").args(["-m", "venv"]).arg(folder)).ok()?;
+        let wanted = ["install", "--quiet", "--no-cache-dir", "torch", "numpy"];
+        shell::run(Command::new(programs.join("pip")).args(wanted)).ok()?;
+    }
+    has_torch(&python).then_some(programs)
 }
 
 fn has_torch(python: &Path) -> bool {
