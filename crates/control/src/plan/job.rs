@@ -70,13 +70,13 @@ pub fn plan(view: &View, memory: &Memory, options: &Options, now: Timestamp) -> 
         return plan;
     }
     if !memory.doubtful.is_empty() {
-        return relist(view, memory.doubtful.iter().cloned().collect());
+        return relist(memory.doubtful.iter().cloned().collect());
     }
     let score = Score::of(view, status);
     let fate = finish::decide(view, spec, status, score, (options, now));
     let account = account::account(view, status, fate.as_ref(), options);
     if !account.unknown.is_empty() {
-        return relist(view, account.unknown);
+        return relist(account.unknown);
     }
     let draft = draft::draft(view, spec, status, (&account, fate.as_ref()), now);
     let mut plan = Plan { pods_visited: account.visited, ..sync(Vec::new()) };
@@ -147,8 +147,8 @@ fn claim(view: &View) -> Option<Plan> {
     (!steps.is_empty()).then(|| sync(steps))
 }
 
-fn relist(view: &View, uids: Vec<String>) -> Plan {
-    sync(vec![Step::Relist { selector: view.selector().to_string(), uids }])
+fn relist(uids: Vec<String>) -> Plan {
+    sync(vec![Step::Relist { uids }])
 }
 
 /// A plan that counts as a sync of the Job.

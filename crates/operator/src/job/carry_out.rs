@@ -102,7 +102,7 @@ impl Pass {
             Step::Release { job_uid, pods } => {
                 self.for_each(pods, |pod| release(client.clone(), pod, job_uid.clone())).await
             }
-            Step::Relist { selector, uids } => self.relist(&selector, uids).await,
+            Step::Relist { uids } => self.relist(uids).await,
             Step::Create(pods) => self.create(pods).await,
             Step::Delete { pods, strip_finalizer_first: true } => {
                 let stripped = |pod| strip_and_delete(client.clone(), pod);
@@ -171,9 +171,9 @@ impl Pass {
         self.for_each(pods, adopted).await
     }
 
-    async fn relist(&self, selector: &str, uids: Vec<String>) -> bool {
+    async fn relist(&self, uids: Vec<String>) -> bool {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.key.namespace);
-        let listed = api.list(&ListParams::default().labels(selector)).await;
+        let listed = api.list(&ListParams::default()).await;
         self.tell(match listed {
             Ok(list) => Answer::Relisted(uids, list.items),
             Err(error) => Answer::Failed(refusal(&error)),

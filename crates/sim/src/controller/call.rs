@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use lockstep_api::{
     Status, json,
-    selector::LabelSelector,
     strategy::{Json, Propagation},
 };
 use lockstep_control::plan::job::{
@@ -37,7 +36,6 @@ pub(super) enum Call {
         pod: PodRef,
     },
     Relist {
-        selector: String,
         uids: Vec<String>,
     },
     Create(NewPod),
@@ -68,8 +66,8 @@ pub(super) fn cut(steps: Vec<Step>) -> VecDeque<(usize, Call)> {
                 let job_uid = job_uid.clone();
                 (group, Call::Release { job_uid, pod })
             })),
-            Step::Relist { selector, uids } => {
-                calls.push_back((group, Call::Relist { selector, uids }));
+            Step::Relist { uids } => {
+                calls.push_back((group, Call::Relist { uids }));
             }
             Step::Create(pods) => {
                 for batch in slow_start(pods.len()) {
@@ -212,11 +210,8 @@ impl Controller {
                 object.iter().for_each(|job| jobs.status_written(&key, &typed(job)));
                 false
             }
-            (Call::Relist { selector, uids }, Ok(_)) => {
-                let selector = LabelSelector::parse(&selector).expect("it was printed as one");
-                let pods = cluster.api.list(Kind::Pod);
-                let selected = pods.filter(|pod| selector.matches(|key| pod.meta.label(key)));
-                let pods: Vec<Pod> = selected.map(|pod| typed(pod)).collect();
+            (Call::Relist { uids }, Ok(_)) => {
+                let pods: Vec<Pod> = cluster.api.list(Kind::Pod).map(|pod| typed(pod)).collect();
                 jobs.relisted(&key, &uids, &pods);
                 false
             }
@@ -299,9 +294,7 @@ impl Call {
             }
             Self::Adopt { pod, .. } => format!("adopts {}", pod.name),
             Self::Release { pod, .. } => format!("releases {}", pod.name),
-            Self::Relist { selector, uids } => {
-                format!("lists {selector}, looking for {}", uids.join(", "))
-            }
+            Self::Relist { uids } => format!("lists pods, looking for {}", uids.join(", ")),
             Self::Create(new) => format!("creates {} (index {:?})", new.name, new.index),
             Self::Strip(pod) => format!("strips {}", pod.name),
             Self::Delete(pod) => format!("deletes {}", pod.name),

@@ -381,8 +381,7 @@ impl Entry {
         if !(is_doubtful && plan.steps.iter().any(is_change)) {
             return plan;
         }
-        let selector = self.view.selector().to_string();
-        let steps = vec![Step::Relist { selector, uids: self.view.uids() }];
+        let steps = vec![Step::Relist { uids: self.view.uids() }];
         Plan { steps, action: Some(Action::Reconciling), ..Plan::default() }
     }
 

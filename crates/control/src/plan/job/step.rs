@@ -96,12 +96,11 @@ pub enum Step {
         /// The pods.
         pods: Vec<PodRef>,
     },
-    /// List the pods that the Job's selector selects from the API itself (not a cache), then
-    /// `Jobs::relisted`: the status names finished pods that nobody here has ever seen, or there
-    /// are pods that no listing has shown.
+    /// List all pods of the namespace from the API itself (not a cache), then `Jobs::relisted`:
+    /// the status names finished pods that nobody here has ever seen, or there are pods that no
+    /// listing has shown. All of them, because one that the Job's selector no longer selects is not
+    /// gone.
     Relist {
-        /// The label selector, as a query.
-        selector: String,
         /// The uids that are looked for.
         uids: Vec<String>,
     },

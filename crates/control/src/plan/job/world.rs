@@ -450,7 +450,7 @@ impl World {
             Step::Release { job_uid, pods } => {
                 return self.patch(key, pods, "release", |pod| release(pod, job_uid));
             }
-            Step::Relist { uids, .. } => {
+            Step::Relist { uids } => {
                 self.log.push("relist".into());
                 let pods: Vec<Pod> = self.pods.values().cloned().collect();
                 self.driver.relisted(key, uids, &pods);

@@ -143,18 +143,22 @@ impl Jobs {
         is_worth_telling.then(|| Event::pod_not_deleted(refusal))
     }
 
-    /// The pods that the Job selects, read from the API itself because of these uids.
+    /// All pods of the Job's namespace, read from the API itself because of these uids. One that
+    /// is not among them is gone, whatever a watch that is behind may still tell of it.
     pub fn relisted(&mut self, key: &Key, uids: &[String], pods: &[Pod]) {
         let listed: BTreeSet<&str> =
             pods.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
         for uid in uids.iter().filter(|uid| !listed.contains(uid.as_str())) {
+            self.routes.buried.insert(uid.clone());
             let view = self.entries.get(key).map(|entry| &entry.view);
             if let Some(pod) = view.and_then(|view| view.reference_of(uid)) {
                 self.drop_pod(&pod);
             }
         }
         for pod in pods {
-            self.absorb(key, pod);
+            if self.entries.get(key).is_some_and(|entry| entry.view.may_take(pod)) {
+                self.absorb(key, pod);
+            }
         }
         if let Some(entry) = self.entries.get_mut(key) {
             entry.view.confirm_gone(uids, &listed);
@@ -190,8 +194,10 @@ impl Jobs {
     }
 
     fn forget(&mut self, key: &Key, pod: &PodRef) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.view.forget_pod(&pod.name, &pod.uid);
+        if let Some(entry) = self.entries.get_mut(key)
+            && entry.view.forget_pod(&pod.name, &pod.uid)
+        {
+            self.routes.buried.insert(pod.uid.clone());
         }
     }
 

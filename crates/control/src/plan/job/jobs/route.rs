@@ -26,6 +26,8 @@ pub(super) struct Routes {
     by_uid: BTreeMap<String, Key>,
     /// Pods that only the answers to our own requests have shown so far.
     unwatched: BTreeSet<PodKey>,
+    /// Uids of pods that the API has said are gone, while the watch may still tell of their past.
+    pub(super) buried: BTreeSet<String>,
     /// Moves with each listing of all pods.
     listing: u64,
     /// While one is going on, the newest version in it.
@@ -100,6 +102,7 @@ impl Jobs {
 
     /// Notes that a pod is gone.
     pub fn pod_gone(&mut self, pod: &PodRef, now: Timestamp) {
+        self.routes.buried.remove(&pod.uid);
         for job in self.drop_pod(pod) {
             self.enqueue(&job, now);
         }
@@ -132,6 +135,7 @@ impl Jobs {
     /// A listing of all pods begins: what is not seen from now on until it ends is gone.
     pub fn pods_listing(&mut self) {
         self.routes.listing += 1;
+        self.routes.buried.clear();
         self.routes.listed_through = Some(0);
     }
 
@@ -201,6 +205,9 @@ impl Jobs {
     /// it was news.
     pub(super) fn see(&mut self, pod: &Pod) -> BTreeSet<Key> {
         let key = pod_key(pod);
+        if self.routes.buried.contains(pod.metadata.uid.as_deref().unwrap_or_default()) {
+            return BTreeSet::new();
+        }
         if !self.routes.note(&key, pod, &mut self.facts) {
             return BTreeSet::new();
         }
