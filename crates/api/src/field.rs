@@ -108,6 +108,14 @@ impl FieldError {
         Self { kind: ErrorKind::Invalid, path: path.clone(), body }
     }
 
+    /// As [`FieldError::invalid`] for a value that upstream holds by a pointer: it shows the JSON
+    /// of those, also of strings.
+    pub fn invalid_json(path: &Path, value: impl serde::Serialize, detail: &str) -> Self {
+        let json = serde_json::to_string(&value).unwrap_or_default();
+        let body = format!("Invalid value: {json}: {detail}");
+        Self { kind: ErrorKind::Invalid, path: path.clone(), body }
+    }
+
     /// `Invalid value: <detail>`, for errors about something too large to be shown.
     pub fn invalid_unshown(path: &Path, detail: &str) -> Self {
         let body = format!("Invalid value: {detail}");

@@ -24,6 +24,7 @@ fn errors(case: &Value) -> ErrorList {
     match case["mode"].as_str() {
         Some("create") => {
             let mut errors = meta::validate_create(&pod, true, names::name_is_dns_subdomain);
+            errors.extend(meta::validate_qualified_finalizers(&pod));
             errors.extend(validation::validate_create(&pod));
             errors
         }
@@ -31,6 +32,7 @@ fn errors(case: &Value) -> ErrorList {
         Some("update") => {
             let old = filled(&case["old"]);
             let mut errors = meta::validate_update(&pod, &old);
+            errors.extend(meta::validate_qualified_finalizers(&pod));
             errors.extend(validation::validate_update(&pod, &old));
             errors
         }

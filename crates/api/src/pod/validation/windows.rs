@@ -149,7 +149,7 @@ pub(super) fn validate_options(
     if let Some(name) = &options.run_as_user_name {
         let path = path.child("runAsUserName");
         let faults = user_name_faults(name);
-        errors.extend(faults.iter().map(|fault| FieldError::invalid(&path, name, fault)));
+        errors.extend(faults.iter().map(|fault| FieldError::invalid_json(&path, name, fault)));
     }
     errors
 }
