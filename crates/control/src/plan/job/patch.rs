@@ -12,15 +12,14 @@ pub fn remove_finalizer(pod: &PodRef) -> Value {
         "uid": pod.uid,
         "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER],
     }});
-    if let Some(version) = &pod.version {
-        patch["metadata"]["resourceVersion"] = json!(version);
-    }
+    at_version(&mut patch, pod);
     patch
 }
 
-/// Makes a pod one of the Job of this name and uid, and tracks it.
+/// Makes a pod one of the Job of this name and uid, and tracks it. Not if it has changed meanwhile:
+/// it may have been told to end, and then nobody can begin to track it.
 pub fn adopt(pod: &PodRef, job_name: &str, job_uid: &str) -> Value {
-    json!({"metadata": {
+    let mut patch = json!({"metadata": {
         "uid": pod.uid,
         "ownerReferences": [{
             "apiVersion": "batch/v1",
@@ -31,7 +30,9 @@ pub fn adopt(pod: &PodRef, job_name: &str, job_uid: &str) -> Value {
             "blockOwnerDeletion": true,
         }],
         "finalizers": [JOB_TRACKING_FINALIZER],
-    }})
+    }});
+    at_version(&mut patch, pod);
+    patch
 }
 
 /// Lets a pod of the Job with this uid go, and tracks it no longer.
@@ -41,6 +42,12 @@ pub fn release(pod: &PodRef, job_uid: &str) -> Value {
         "ownerReferences": [{"$patch": "delete", "uid": job_uid}],
         "$deleteFromPrimitiveList/finalizers": [JOB_TRACKING_FINALIZER],
     }})
+}
+
+fn at_version(patch: &mut Value, pod: &PodRef) {
+    if let Some(version) = &pod.version {
+        patch["metadata"]["resourceVersion"] = json!(version);
+    }
 }
 
 #[cfg(test)]
@@ -58,6 +65,7 @@ mod tests {
         );
         let running = PodRef { version: Some("7".into()), ..pod.clone() };
         assert_eq!(remove_finalizer(&running)["metadata"]["resourceVersion"], "7");
+        assert_eq!(adopt(&running, "j", "job-uid")["metadata"]["resourceVersion"], "7");
         assert_eq!(
             adopt(&pod, "j", "job-uid"),
             json!({"metadata": {"uid": "pod-uid",

@@ -146,8 +146,8 @@ pub struct PodRef {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// The version it must still have when its finalizer is removed, if it had not ended when that
-    /// was decided: its end would be counted for nothing otherwise.
+    /// The version it must still have when it is patched, where that matters: a pod that had not
+    /// ended when its finalizer was to go, whose end would be counted for nothing; a pod to adopt.
     pub version: Option<String>,
 }
 

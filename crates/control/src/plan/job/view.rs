@@ -135,7 +135,8 @@ impl View {
             }
             None if is_selected && pod.metadata.deletion_timestamp.is_none() => {
                 let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-                let pod = PodRef::new(namespace, &name, &uid);
+                let version = pod.metadata.resource_version.clone();
+                let pod = PodRef { version, ..PodRef::new(namespace, &name, &uid) };
                 self.orphans.insert(name, pod);
             }
             _ => {}
