@@ -24,7 +24,10 @@ mod watches;
 use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use anyhow::Result;
-use lockstep_local::embedded::{Embedded, Killer};
+use lockstep_local::{
+    Configuration,
+    embedded::{Embedded, Killer},
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -42,6 +45,7 @@ use crate::{
     args::Connection,
     catalog::query,
     cluster::Cluster,
+    config,
     exit::{self, Ending, Exit},
     logs,
     manifest::{self, Manifest, yaml},
@@ -102,6 +106,9 @@ pub(crate) struct Options {
     /// Run on a running `lockstep up`, or on the cluster of the kubeconfig
     #[arg(long)]
     cluster: bool,
+    /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
+    #[arg(long, value_name = "FILE", value_parser = config::read, conflicts_with = "cluster")]
+    config: Option<Configuration>,
     #[command(flatten)]
     gang: GangOptions,
     #[command(flatten)]
@@ -202,6 +209,7 @@ impl Work<'_> {
     /// Runs in a cluster that is there for nothing else.
     async fn run_inside(self, signals: &mut Signals) -> Result<Exit> {
         let mut wanted = self.options.node.embedded();
+        wanted.configuration = self.options.config.clone().unwrap_or_default();
         if let Some(node) = &mut wanted.node {
             // Nothing outlives a run, not even when it is killed.
             node.runtime.die_with_parent = true;

@@ -94,6 +94,30 @@ fn what_is_cleaned_up_at_once_is_still_reported() {
 }
 
 #[test]
+fn a_configuration_file_can_turn_success_policies_off() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "[ $JOB_COMPLETION_INDEX = 0 ] || { sleep 1; exit 1; }";
+    let leader = job("leader", 2, script).replace(
+        "backoffLimit",
+        "successPolicy: {rules: [{succeededIndexes: '0'}]}\n  backoffLimit",
+    );
+    fs::write(folder.path().join("job.yaml"), leader).expect("written");
+    let gates = "featureGates: {JobSuccessPolicy: false}\n";
+    fs::write(folder.path().join("config.yaml"), gates).expect("written");
+    let words = ["run", "-q", "job.yaml", "--config", "config.yaml"];
+    let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "the leader alone does not decide: {said}");
+    assert!(said.contains("BackoffLimitExceeded"), "{said}");
+
+    fs::write(folder.path().join("config.yaml"), "featureGates: {Unheard: true}\n")
+        .expect("written");
+    let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("the gates are JobSuccessPolicy"));
+}
+
+#[test]
 fn a_timeout_names_the_jobs_that_were_not_finished() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("job.yaml"), job("slow", 2, ENDLESS)).expect("written");
