@@ -46,6 +46,8 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Violati
 pub enum Author {
     /// A controller.
     Controller {
+        /// Which one.
+        number: usize,
         /// What it had seen when it planned.
         seen: Seen,
         /// Whether it is the only one.
@@ -74,6 +76,8 @@ struct JobBook {
     failed: BTreeSet<String>,
     /// Indexes of pods that have really succeeded.
     indexes_done: BTreeSet<i32>,
+    /// Who wrote that it has ended, and the revision of pods it had seen.
+    ended_by: Option<(usize, Revision)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +102,13 @@ impl JobBook {
 
     fn is_finished(&self) -> bool {
         self.has("Complete") || self.has("Failed")
+    }
+
+    /// The size a controller saw that had seen Jobs up to `seen`, and all that users have asked
+    /// for since.
+    fn sizes_since(&self, seen: Revision) -> impl Iterator<Item = &Size> {
+        let known = self.sizes.iter().rposition(|(at, _)| *at <= seen).unwrap_or_default();
+        self.sizes[known..].iter().map(|(_, size)| size)
     }
 
     /// Whether pods count as failed only when they have really ended.
@@ -133,13 +144,19 @@ struct PodBook {
     was_deleted_alive: bool,
     is_pinned: bool,
     is_gone: bool,
-    /// A user laid hands on what ties it to its Job.
+    /// Somebody laid hands on what ties it to its Job: a user, or the garbage collector for a user
+    /// who deletes a Job and keeps its pods.
     is_tampered: bool,
+    /// The revision in which it was made, and by which controller.
+    made_at: Revision,
+    made_by: Option<usize>,
     index: Option<i32>,
     /// The whole pod, once it has ended.
     ended: Option<Box<Pod>>,
     /// The revision in which it ended; 0 while it has not.
     ended_at: Revision,
+    /// The last Job that controlled it when it had ended.
+    ended_for: Option<Box<str>>,
     restarts: i32,
 }
 
@@ -220,6 +237,7 @@ impl Checker {
             succeeded: BTreeSet::new(),
             failed: BTreeSet::new(),
             indexes_done: BTreeSet::new(),
+            ended_by: None,
         });
         book.spec = spec;
         book.is_deleting = meta.is_deleting();
@@ -229,7 +247,7 @@ impl Checker {
         }
         if book.status != status {
             if author != Author::User {
-                self.check_status(&meta.uid, &status, now)?;
+                self.check_status(&meta.uid, &status, (now, author))?;
             }
             self.jobs.get_mut(&meta.uid).expect("just put there").status = status;
         }
@@ -251,7 +269,7 @@ impl Checker {
                 job.indexes_done.insert(index);
             }
         }
-        if let (true, Author::Controller { seen, is_alone }) = (is_new, author) {
+        if let (true, Author::Controller { seen, is_alone, .. }) = (is_new, author) {
             self.check_creation(&after, seen.jobs, is_alone)?;
         }
         self.pods.insert(uid.clone(), after);
@@ -290,6 +308,17 @@ impl Checker {
         let restarts = statuses.into_iter().flatten().map(|status| status.restart_count).sum();
         let last_owner =
             owner.clone().or_else(|| before.and_then(|before| before.last_owner.clone()));
+        let ended_for = owner.clone().filter(|_| has_ended);
+        let ended_for = ended_for.or_else(|| before.and_then(|before| before.ended_for.clone()));
+        let made_by = match (before, author) {
+            (Some(before), _) => before.made_by,
+            (None, Author::Controller { number, .. }) => Some(number),
+            (None, Author::Node | Author::User | Author::Collector) => None,
+        };
+        let is_cut = match author {
+            Author::User | Author::Collector => before.is_some_and(|before| is_cut(before, event)),
+            Author::Controller { .. } | Author::Node => false,
+        };
         Ok(PodBook {
             name: meta.name.clone(),
             owner,
@@ -301,8 +330,9 @@ impl Checker {
             is_pinned: !event.is_deletion
                 && meta.finalizers.iter().any(|name| &**name == labels::JOB_TRACKING_FINALIZER),
             is_gone: event.is_deletion,
-            is_tampered: before.is_some_and(|before| before.is_tampered)
-                || (author == Author::User && before.is_some_and(|before| is_cut(before, event))),
+            is_tampered: is_cut || before.is_some_and(|before| before.is_tampered),
+            made_at: before.map_or(event.revision, |before| before.made_at),
+            made_by,
             index,
             ended: pod.filter(|_| has_ended).map(Box::new),
             ended_at: match before.map(|before| before.ended_at) {
@@ -310,12 +340,13 @@ impl Checker {
                 None | Some(0) => event.revision,
                 Some(known) => known,
             },
+            ended_for,
             restarts,
         })
     }
 }
 
-/// Whether a user cut a pod off from its Job.
+/// Whether a pod was cut off from its Job.
 fn is_cut(before: &PodBook, event: &Event) -> bool {
     let meta = &event.object.meta;
     let is_pinned = meta.finalizers.iter().any(|name| &**name == labels::JOB_TRACKING_FINALIZER);

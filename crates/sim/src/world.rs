@@ -190,7 +190,7 @@ impl World {
             self.start_controller();
             return Ok(Author::User);
         }
-        let author = Author::Controller { seen: controller.seen(), is_alone };
+        let author = Author::Controller { number, seen: controller.seen(), is_alone };
         controller.work(&mut self.cluster, &mut self.faults)?;
         if is_alone && self.faults.usurps() {
             let next = self.start_controller();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::JobStatus;
 
 use super::{
-    Checker, JobBook, Phase, Violation, ensure, has,
+    Author, Checker, JobBook, Phase, Violation, ensure, has,
     policy::{Verdict, verdict},
 };
 
@@ -16,7 +16,7 @@ impl Checker {
         &mut self,
         uid: &str,
         new: &JobStatus,
-        now: Timestamp,
+        (now, author): (Timestamp, Author),
     ) -> Result<(), Violation> {
         let Some(job) = self.jobs.get(uid) else { return Ok(()) };
         let name = job.name.clone();
@@ -39,13 +39,21 @@ impl Checker {
         if has(new, "FailureTarget") && !job.has("FailureTarget") {
             self.check_failure(job, uid, new, now)?;
         }
-        if has(new, "Complete") || has(new, "Failed") {
-            self.check_end(job, uid, new)?;
+        let by = match author {
+            Author::Controller { number, seen, .. } => (number, seen.pods),
+            Author::Node | Author::User | Author::Collector => {
+                return Err(Violation(format!("{author:?} wrote the status of {name}")));
+            }
+        };
+        let has_ended = has(new, "Complete") || has(new, "Failed");
+        if has_ended {
+            self.check_end(job, uid, new, by)?;
         }
         let (succeeded, failed) = (left(job, new, Side::Succeeded), left(job, new, Side::Failed));
         let job = self.jobs.get_mut(uid).expect("it was there a moment ago");
         job.succeeded.extend(succeeded);
         job.failed.extend(failed);
+        job.ended_by = has_ended.then_some(by);
         Ok(())
     }
 
@@ -127,7 +135,13 @@ impl Checker {
         let lost = before.difference(&after).find(|index| **index < completions);
         ensure(lost.is_none(), || format!("index {lost:?} is completed no longer"))?;
         let size = i32::try_from(after.len()).unwrap_or(i32::MAX);
-        ensure(count(new, Side::Succeeded) == size, || {
+        let succeeded = count(new, Side::Succeeded);
+        // The API refuses a smaller number while the Job is not as wide as it is long: a Job that
+        // was scaled down and is not has no choice but to keep the old one.
+        let may_shrink = job.spec.completions == job.spec.parallelism;
+        let is_kept =
+            !may_shrink && succeeded > size && succeeded == count(&job.status, Side::Succeeded);
+        ensure(succeeded == size || is_kept, || {
             format!("{size} indexes are completed, but succeeded is {:?}", new.succeeded)
         })?;
         let text = |status: &JobStatus| indexes(status.failed_indexes.as_deref().unwrap_or(""));

@@ -26,9 +26,7 @@ impl Checker {
         ensure(!is_decided || !is_alone, || {
             format!("pod {} was made although the end of {} is decided", pod.name, job.name)
         })?;
-        // What the controller saw, and all that users have asked for since.
-        let known = job.sizes.iter().rposition(|(at, _)| *at <= seen).unwrap_or_default();
-        let sizes = || job.sizes[known..].iter().map(|(_, size)| size);
+        let sizes = || job.sizes_since(seen);
         let others = || self.pods.values().filter(|other| other.owner.as_ref() == Some(owner));
         let active = others().filter(|other| other.is_active()).count() + 1;
         let most = sizes().map(|size| size.parallelism).max().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobStatus, SuccessPolicyRule};
+use lockstep_store::Revision;
 
 use super::{
     Checker, JobBook, Phase, PodBook, Violation,
@@ -64,8 +65,11 @@ impl Checker {
                 })
             }
             "BackoffLimitExceeded" => self.is_over_limit(job, uid, new),
-            "PodFailurePolicy" => self.of(uid).any(|pod| {
-                let ended = pod.ended.as_ref();
+            // A pod that is taken away once it has failed may still be the one that matters: its
+            // Job need not know yet.
+            "PodFailurePolicy" => self.pods.values().any(|pod| {
+                let is_ours = pod.ended_for.as_deref() == Some(uid);
+                let ended = pod.ended.as_ref().filter(|_| is_ours);
                 ended.is_some_and(|pod| verdict(&job.spec, pod) == Verdict::FailJob)
             }),
             "MaxFailedIndexesExceeded" => has_too_many_failed(job, new),
@@ -81,21 +85,20 @@ impl Checker {
         job: &JobBook,
         uid: &str,
         new: &JobStatus,
+        by: (usize, Revision),
     ) -> Result<(), Violation> {
         let is_empty =
             listed(new, Side::Succeeded).is_empty() && listed(new, Side::Failed).is_empty();
         ensure(is_empty, || format!("{} is finished with uncounted pods", job.name))?;
         // A pod that a user has relabelled is not the Job's any more, though it may not say so yet.
-        let mut pods = self.of(uid).filter(|pod| !pod.is_tampered);
-        let left = pods.find(|pod| pod.is_active() || pod.is_terminating());
+        let pods = || self.of(uid).filter(|pod| !pod.is_tampered && is_known(pod, by));
+        let left = pods().find(|pod| pod.is_active() || pod.is_terminating());
         ensure(left.is_none(), || {
             let name = left.map(|pod| &*pod.name).unwrap_or_default();
             format!("{} is finished while pod {name} lives", job.name)
         })?;
-        let uncounted = self.of(uid).find(|pod| {
-            let is_foreign = pod.is_tampered || pod.is_gone;
-            pod.is_pinned && !is_foreign && pod.phase != Phase::Alive
-        });
+        let uncounted =
+            pods().find(|pod| pod.is_pinned && !pod.is_gone && pod.phase != Phase::Alive);
         ensure(uncounted.is_none(), || {
             let name = uncounted.map(|pod| &*pod.name).unwrap_or_default();
             format!("{} is finished, but {name} is not counted", job.name)
@@ -148,6 +151,12 @@ impl Checker {
     fn of<'a>(&'a self, uid: &'a str) -> impl Iterator<Item = &'a PodBook> {
         self.pods.values().filter(move |pod| pod.owner.as_deref() == Some(uid))
     }
+}
+
+/// Whether a controller that had seen pods up to a revision could know of this one. Nobody knows
+/// of a pod that another has just made, taking itself for the leader.
+pub(super) fn is_known(pod: &PodBook, (number, seen): (usize, Revision)) -> bool {
+    pod.made_by == Some(number) || pod.made_at <= seen
 }
 
 fn told<'a>(status: &'a JobStatus, condition: &str) -> (&'a str, &'a str) {

@@ -1,9 +1,11 @@
 //! When a controller may let go of a pod: once it is counted, or if it need not be.
 
-use lockstep_store::Event;
+use lockstep_store::{Event, Revision};
 
 use super::{
-    Author, Checker, JobBook, Phase, PodBook, Violation, ensure,
+    Author, Checker, JobBook, Phase, PodBook, Violation,
+    ending::is_known,
+    ensure,
     policy::{Verdict, verdict},
 };
 
@@ -30,11 +32,14 @@ impl Checker {
         })?;
         // What a Job that has succeeded no longer needs counts for nothing, however it ends.
         let is_unneeded = job.has("SuccessCriteriaMet") && pod.ended_at > seen.pods;
+        // What came to light only after the Job had ended cannot be counted any more.
+        let is_late = job.ended_by.is_some_and(|by| !is_known(pod, by));
         // A pod that users took out of the Job is let go as it is.
         let is_free = pod.is_tampered
             || is_unneeded
+            || is_late
             || is_counted(job, uid)
-            || !must_count(job, pod)
+            || !must_count(job, pod, seen.jobs)
             || (pod.phase != Phase::Succeeded && is_ignored(job, event)?);
         ensure(is_free, || {
             format!(
@@ -62,10 +67,12 @@ fn is_ignored(job: &JobBook, event: &Event) -> Result<bool, Violation> {
 }
 
 /// Whether a pod in this state must be counted by its uid before it is let go.
-fn must_count(job: &JobBook, pod: &PodBook) -> bool {
+/// The controller had seen Jobs up to `seen`.
+fn must_count(job: &JobBook, pod: &PodBook, seen: Revision) -> bool {
     if job.is_indexed() {
-        let completions = job.spec.completions.unwrap_or_default();
-        let Some(index) = pod.index.filter(|index| (0..completions).contains(index)) else {
+        // The Job may have grown since: then the pod had no place in it for all one could know.
+        let least = job.sizes_since(seen).map(|size| size.completions.unwrap_or_default()).min();
+        let Some(index) = pod.index.filter(|index| (0..least.unwrap_or(0)).contains(index)) else {
             return false;
         };
         if pod.phase == Phase::Succeeded {

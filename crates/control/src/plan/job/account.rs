@@ -54,9 +54,10 @@ pub(crate) fn account(
         if pod.phase == Phase::Succeeded && !view.is_uncounted_failure(&pod.uid) {
             indexes_new += usize::from(account.note_success(view, pod));
         } else if view.rules().has_failed(pod) || is_failing {
-            account.note_failure(view, pod);
-            // It is in the books, whatever becomes of it.
-            target.version = None;
+            if account.note_failure(view, pod) {
+                // It is in the books, whatever becomes of it.
+                target.version = None;
+            }
         } else if fate.is_some() && pod.is_active() {
             // Deleted with its finalizer taken off first: how it ends counts for nothing.
             continue;
@@ -118,9 +119,14 @@ impl Account {
         false
     }
 
-    fn note_failure(&mut self, view: &View, pod: &Seen) {
-        if view.is_uncounted(&pod.uid) || !view.rules().takes_part(pod) {
-            return;
+    /// Whether the pod is in the books: one that is not because a rule ignores it as it is now may
+    /// still end in a way that counts.
+    fn note_failure(&mut self, view: &View, pod: &Seen) -> bool {
+        if view.is_uncounted(&pod.uid) {
+            return true;
+        }
+        if !view.rules().takes_part(pod) {
+            return false;
         }
         let is_counted = pod.verdict.is_counted();
         if let Some(action) = pod.verdict.action {
@@ -129,5 +135,6 @@ impl Account {
         if is_counted {
             self.failed.push(pod.uid.clone());
         }
+        is_counted
     }
 }

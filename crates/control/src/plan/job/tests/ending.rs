@@ -1,6 +1,9 @@
 //! How Jobs end: which reason decides, and what becomes of their pods.
 
-use k8s_openapi::api::batch::v1::JobCondition;
+use jiff::SignedDuration;
+use k8s_openapi::api::{batch::v1::JobCondition, core::v1::PodCondition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::plan::job::{
@@ -282,7 +285,7 @@ fn the_deadline_counts_from_the_start_and_may_move() {
     let mut world = World::new(json!({"activeDeadlineSeconds": 10}));
     world.settle();
     let start = world.now;
-    let deadline = start + jiff::SignedDuration::from_secs(10);
+    let deadline = start + SignedDuration::from_secs(10);
     assert_eq!(
         world.waiting,
         Some(Waiting::Running { active: 1, ready: 0, deadline: Some(deadline) })
@@ -294,7 +297,7 @@ fn the_deadline_counts_from_the_start_and_may_move() {
     world.tick(5);
     world.settle();
     assert_eq!(world.conditions(), [""; 0]);
-    world.settle_until(start + jiff::SignedDuration::from_secs(30));
+    world.settle_until(start + SignedDuration::from_secs(30));
     assert_eq!(world.conditions().last().unwrap(), "FailureTarget/DeadlineExceeded");
     let mut world = World::new(json!({"activeDeadlineSeconds": 0}));
     world.settle();
@@ -421,4 +424,35 @@ fn success_policies_can_be_turned_off() {
     world.end(&world.of_index(1), 0);
     world.settle();
     assert_eq!(world.conditions(), ["SuccessCriteriaMet/", "Complete/"], "without a reason then");
+}
+
+// rule: job 3.11
+#[test]
+fn a_pod_that_a_rule_ignores_while_it_stops_counts_if_it_ends_otherwise() {
+    let on_disruption = json!({"action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]});
+    let mut policy = fail_on_3();
+    policy["rules"].as_array_mut().unwrap().push(on_disruption);
+    let spec = json!({"parallelism": 2, "completions": 2, "podFailurePolicy": policy});
+    let mut world = World::new(spec);
+    world.settle();
+    let [evicted, fatal] = world.active().try_into().unwrap();
+    world.run(&evicted);
+    let mut pod = world.pod(&evicted).clone();
+    pod.metadata.deletion_timestamp = Some(Time(world.now));
+    let condition = json!({"type": "DisruptionTarget", "status": "True"});
+    let condition = PodCondition::deserialize(condition).unwrap();
+    pod.status.as_mut().unwrap().conditions = Some(vec![condition]);
+    world.put_pod(pod);
+    world.settle();
+    // That the Job fails is seen before the end of the pod, which is no disruption after all.
+    world.end(&fatal, 3);
+    world.end(&evicted, 1);
+    world.deliver(1);
+    world.pass();
+    assert!(is_tracked(world.pod(&evicted)), "nobody has seen how it ended");
+    let later = world.now + SignedDuration::from_secs(60);
+    world.settle_until(later);
+    assert_eq!(world.conditions(), ["FailureTarget/PodFailurePolicy", "Failed/PodFailurePolicy"]);
+    assert_eq!(world.status().failed, Some(2));
 }
