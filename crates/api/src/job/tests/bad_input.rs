@@ -78,6 +78,7 @@ fn a_list_has_at_most_64_kib() {
 
 // rule: job 1.2.1
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn rules_say_what_they_count_and_no_more_than_there_is() {
     let at = "spec.successPolicy.rules";
     let counts = |count: i32| json!({"succeededCount": count});

@@ -5,6 +5,7 @@ use crate::strategy::Strategy;
 
 // rule: job 1.1, job 1.2.3
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn numbers_and_modes_are_checked() {
     let cases = [
         (
@@ -178,6 +179,7 @@ fn pods_of_a_job_end() {
 
 // rule: job 1.2.2
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn failure_rules_are_checked() {
     let rule = "spec.podFailurePolicy.rules[0]";
     let cases = [

@@ -48,6 +48,7 @@ fn conditions_rule(
     rule(number, spec, old, change, why)
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn about_conditions() -> Vec<Rule> {
     let none = || json!({});
     let policy = json!({"completionMode": "Indexed", "completions": 1,
@@ -145,6 +146,7 @@ fn about_conditions() -> Vec<Rule> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one row per rule")]
 fn about_numbers() -> Vec<Rule> {
     let none = || json!({});
     let finished = || started(json!({"conditions": conditions(&["FailureTarget", "Failed"])}));
