@@ -281,7 +281,7 @@ pub(crate) fn duration(text: &str) -> Result<i64, String> {
     if parsed.is_negative() {
         return Err("a duration must not be negative".to_owned());
     }
-    Ok(parsed.as_secs() + i64::from(parsed.subsec_nanos() > 0))
+    Ok(parsed.as_secs().saturating_add(i64::from(parsed.subsec_nanos() > 0)))
 }
 
 #[cfg(test)]

@@ -234,7 +234,9 @@ impl Work<'_> {
         killer: Option<Killer>,
     ) -> Result<Exit> {
         let seconds = self.options.timeout.and_then(|seconds| u64::try_from(seconds).ok());
-        let deadline = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        // What is too far off to be told is never.
+        let deadline =
+            seconds.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let submitted = tokio::select! {
             submitted = submit::submit(&cluster, self.manifests, self.is_private) => submitted?,
             () = signals.next() => {

@@ -119,9 +119,9 @@ impl Scheduler {
             }
             Message::Namespace(Change::Gone(_)) => {}
             // The inbox keeps count of these.
-            Message::Pod(Change::Synced)
-            | Message::Node(Change::Synced)
-            | Message::Namespace(Change::Synced) => {}
+            Message::Pod(Change::Listing | Change::Synced)
+            | Message::Node(Change::Listing | Change::Synced)
+            | Message::Namespace(Change::Listing | Change::Synced) => {}
             Message::BindFailed { uid, is_gone } => self.bind_failed(&uid, is_gone),
         }
     }

@@ -129,8 +129,12 @@ struct Running {
 impl Controller {
     async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.jobs.next_due().filter(|_| self.passes.len() < self.options.passes_max);
-            for message in inbox.next(due).await {
+            // What nobody has a hand free for is not waited for: an answer frees one.
+            let pass =
+                self.jobs.next_pass_due().filter(|_| self.passes.len() < self.options.passes_max);
+            let orphan =
+                self.jobs.next_orphan_due().filter(|_| self.orphans.available_permits() > 0);
+            for message in inbox.next(pass.into_iter().chain(orphan).min()).await {
                 self.hear(message);
             }
             while self.tasks.try_join_next().is_some() {}
@@ -147,19 +151,14 @@ impl Controller {
             Message::Job(Change::Gone(ObjectKey { namespace, name, uid })) => {
                 self.jobs.job_gone(&Key { namespace, name }, &uid, now);
             }
-            Message::Job(Change::Synced) => {
-                self.jobs.jobs_listed(now);
-                // A watch that begins anew tells of everything once more before it says this again.
-                self.jobs.jobs_listing();
-            }
+            Message::Job(Change::Listing) => self.jobs.jobs_listing(),
+            Message::Job(Change::Synced) => self.jobs.jobs_listed(now),
             Message::Pod(Change::Put(pod)) => self.jobs.pod_seen(&pod, now),
             Message::Pod(Change::Gone(ObjectKey { namespace, name, uid })) => {
                 self.jobs.pod_gone(&PodRef::new(&namespace, &name, &uid), now);
             }
-            Message::Pod(Change::Synced) => {
-                self.jobs.pods_listed(now);
-                self.jobs.pods_listing();
-            }
+            Message::Pod(Change::Listing) => self.jobs.pods_listing(),
+            Message::Pod(Change::Synced) => self.jobs.pods_listed(now),
             Message::Answer(key, answer) => self.take_in(&key, *answer, now),
             Message::Done(key) => self.end_pass(&key, now),
             Message::Orphan(pod, refusal) => {
@@ -212,7 +211,7 @@ impl Controller {
     fn begin_passes(&mut self) {
         while self.passes.len() < self.options.passes_max {
             let now = Timestamp::now();
-            let due = self.jobs.next_due();
+            let due = self.jobs.next_pass_due();
             let Some((key, plan)) = self.jobs.next(now) else { return };
             let Some(view) = self.jobs.view(&key) else { continue };
             let job = Arc::new(reference(view.job()));

@@ -21,6 +21,9 @@ pub use feed::{Feed, Listening};
 /// What happened to an object.
 #[derive(Clone, Debug)]
 pub enum Change<K> {
+    /// A watch begins, or begins anew: all objects are told, then that they are
+    /// [`Change::Synced`].
+    Listing,
     /// It is new or has changed.
     Put(Arc<K>),
     /// It no longer exists.
@@ -89,7 +92,10 @@ where
     events.flat_map(move |event| {
         let mut changes = Vec::new();
         match event {
-            Ok(watcher::Event::Init) => listed.clear(),
+            Ok(watcher::Event::Init) => {
+                listed.clear();
+                changes.push(Change::Listing);
+            }
             Ok(watcher::Event::InitApply(object)) => {
                 put(&mut known, &mut changes, &object);
                 let key = ObjectKey::of(&object);

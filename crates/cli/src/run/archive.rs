@@ -19,11 +19,16 @@ use crate::{
     manifest::yaml,
 };
 
+/// How many objects are kept without asking whose they are.
+const ROOM: usize = 4096;
+
 /// The objects and logs of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     /// By what they are, name and uid: a pod that was deleted is kept beside one that came after.
     objects: BTreeMap<(u8, Name, String), Value>,
+    /// How many there may be before those of others are dropped.
+    room: usize,
     folder: Option<PathBuf>,
 }
 
@@ -44,11 +49,11 @@ impl Archive {
                 return Err(Ending::error(Exit::Usage, message));
             }
         }
-        Ok(Self { objects: BTreeMap::new(), folder: folder.map(Path::to_owned) })
+        Ok(Self { objects: BTreeMap::new(), room: ROOM, folder: folder.map(Path::to_owned) })
     }
 
     /// Keeps an object that belongs to the run, as it is now.
-    pub(crate) fn see(&mut self, about: About, object: Value, is_ours: impl Fn(&Name) -> bool) {
+    pub(crate) fn see(&mut self, about: About, object: Value, model: &Model) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let meta = &object["metadata"];
         let name = (text(&meta["namespace"]), text(&meta["name"]));
@@ -58,9 +63,16 @@ impl Archive {
             // Whether it is about something of ours may be known only later.
             About::Event => 2,
         };
-        if about == About::Event || is_ours(&name) {
-            let uid = text(&meta["uid"]);
-            self.objects.insert((order, name, uid), object);
+        let is_ours = model.jobs.contains_key(&name) || model.pods.contains_key(&name);
+        if about != About::Event && !is_ours {
+            return;
+        }
+        let uid = text(&meta["uid"]);
+        self.objects.insert((order, name, uid), object);
+        // On a cluster that others use as well, most events are about things of theirs.
+        if self.objects.len() > self.room {
+            self.objects.retain(|(order, ..), object| *order != 2 || is_about(object, model));
+            self.room = ROOM.max(2 * self.objects.len());
         }
     }
 
@@ -165,17 +177,18 @@ mod tests {
         let mut model = Model::new(true);
         model.add(&object("Job", "j", "1", "1"));
         model.add(&object("Pod", "p", "2", "1"));
-        let mut archive = Archive::default();
-        archive.see(About::Job, object("Job", "j", "1", "9"), |_| true);
-        archive.see(About::Pod, object("Pod", "p", "2", "5"), |_| true);
-        archive.see(About::Pod, object("Pod", "p", "3", "7"), |_| true);
-        archive.see(About::Pod, object("Pod", "other", "4", "7"), |_| false);
+        let mut archive = Archive { room: 5, ..Archive::default() };
+        archive.see(About::Job, object("Job", "j", "1", "9"), &model);
+        archive.see(About::Pod, object("Pod", "p", "2", "5"), &model);
+        archive.see(About::Pod, object("Pod", "p", "3", "7"), &model);
+        archive.see(About::Pod, object("Pod", "other", "4", "7"), &model);
         for (name, kind, at) in [("b", "Job", "02"), ("a", "Job", "03"), ("c", "Node", "01")] {
             let mut event = object("Event", name, name, "1");
             event["involvedObject"] = json!({"kind": kind, "namespace": "d", "name": "j"});
             event["firstTimestamp"] = json!(format!("2026-01-01T00:00:{at}Z"));
-            archive.see(About::Event, event, |_| false);
+            archive.see(About::Event, event, &model);
         }
+        assert_eq!(archive.objects.len(), 5, "the event of a node was dropped for want of room");
         let applied = vec![object("ConfigMap", "c", "0", "1"), object("Job", "j", "1", "1")];
         let list = archive.list(applied, &model);
         let shown = |item: &Value| {

@@ -78,6 +78,25 @@ enum Fate {
     Failed,
 }
 
+/// How many pods of a Job may go on, wait for what may come, and wait for what never comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Going {
+    going: usize,
+    stalled: usize,
+    stuck: usize,
+}
+
+impl Going {
+    fn of(&mut self, fate: Fate) -> Option<&mut usize> {
+        match fate {
+            Fate::Going => Some(&mut self.going),
+            Fate::Stalled => Some(&mut self.stalled),
+            Fate::Stuck => Some(&mut self.stuck),
+            Fate::Succeeded | Fate::Failed => None,
+        }
+    }
+}
+
 /// The Jobs and pods of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
@@ -100,6 +119,8 @@ pub(crate) struct Model {
     told: BTreeMap<Name, String>,
     told_of_jobs: BTreeMap<Name, BTreeSet<String>>,
     failures: BTreeMap<Name, usize>,
+    /// Of each Job, how its pods stand that have not ended.
+    going: BTreeMap<Name, Going>,
     sources: sources::Sources,
 }
 
@@ -120,7 +141,7 @@ impl Model {
                 let pod = Pod::read(object);
                 let name = (pod.namespace.clone(), pod.name.clone());
                 self.bare.insert(name.clone());
-                self.pods.insert(name, pod);
+                self.put_pod(name, pod);
             }
             _ => {}
         }
@@ -186,7 +207,7 @@ impl Model {
         let label = self.label(&name, &pod);
         seen.logs = self.sources.begun(&label, object);
         self.tell_of(&name, &pod, &mut seen);
-        self.pods.insert(name, pod);
+        self.put_pod(name, pod);
         seen
     }
 
@@ -194,9 +215,9 @@ impl Model {
     pub(crate) fn pod_gone(&mut self, namespace: &str, name: &str) {
         let key = (namespace.to_owned(), name.to_owned());
         self.troubles.remove(&key);
-        if let Some(pod) = self.pods.get_mut(&key).filter(|pod| !pod.has_ended()) {
-            pod.phase = Phase::Gone;
-            pod.waits = None;
+        if let Some(pod) = self.pods.get(&key).filter(|pod| !pod.has_ended()) {
+            let gone = Pod { phase: Phase::Gone, waits: None, ..pod.clone() };
+            self.put_pod(key, gone);
         }
     }
 
@@ -231,7 +252,7 @@ impl Model {
                 pod.waits = pod.waits.filter(|waits| Some(&waits.words) != before.as_ref());
                 self.add_trouble(&name, &mut pod);
                 self.tell_of(&name, &pod, &mut seen);
-                self.pods.insert(name, pod);
+                self.put_pod(name, pod);
             }
             _ => {}
         }
@@ -345,15 +366,11 @@ impl Model {
             // What was running when it was suspended is still being ended.
             return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
         }
-        let active = self.pods_of(job).filter(|pod| !pod.has_ended());
-        let fates: Vec<Fate> = active.map(|pod| self.fate_of_pod(pod)).collect();
-        let has = |wanted: Fate| fates.contains(&wanted);
-        if fates.is_empty() || has(Fate::Going) {
-            Fate::Going
-        } else if has(Fate::Stalled) {
-            Fate::Stalled
-        } else {
-            Fate::Stuck
+        let name = (job.namespace.clone(), job.name.clone());
+        match self.going.get(&name).copied().unwrap_or_default() {
+            Going { going: 0, stalled: 0, stuck: 1.. } => Fate::Stuck,
+            Going { going: 0, stalled: 1.., .. } => Fate::Stalled,
+            _ => Fate::Going,
         }
     }
 
@@ -367,6 +384,25 @@ impl Model {
                 Hope::Soon => Fate::Going,
             },
             _ => Fate::Going,
+        }
+    }
+
+    /// Takes a pod in, and counts it for its Job: how a Job stands is asked with every change.
+    fn put_pod(&mut self, name: Name, pod: Pod) {
+        let fate = self.fate_of_pod(&pod);
+        let job = pod.job.as_ref().map(|(job, _)| (pod.namespace.clone(), job.clone()));
+        if let Some(before) = self.pods.insert(name, pod) {
+            let fate = self.fate_of_pod(&before);
+            let job = before.job.map(|(job, _)| (before.namespace, job));
+            let going = job.and_then(|job| self.going.get_mut(&job));
+            if let Some(count) = going.and_then(|going| going.of(fate)) {
+                *count -= 1;
+            }
+        }
+        if let Some(job) = job
+            && let Some(count) = self.going.entry(job).or_default().of(fate)
+        {
+            *count += 1;
         }
     }
 
@@ -445,6 +481,9 @@ fn phase_words(job: &Job) -> String {
     match job.phase {
         job::Phase::Pending | job::Phase::Suspended | job::Phase::Gone => String::new(),
         job::Phase::Running => "is running".to_owned(),
+        job::Phase::Succeeding if job.active + job.terminating > 0 && reason.is_empty() => {
+            "will succeed; its other pods are ended".to_owned()
+        }
         job::Phase::Succeeding if job.active + job.terminating > 0 => {
             format!("will succeed ({reason}: {message}); its other pods are ended")
         }
@@ -452,6 +491,8 @@ fn phase_words(job: &Job) -> String {
             format!("will fail ({reason}: {message}); its other pods are ended")
         }
         job::Phase::Succeeding | job::Phase::Failing => String::new(),
+        // Where success policies are off there is one way to succeed, and no reason.
+        job::Phase::Complete if reason.is_empty() => "succeeded".to_owned(),
         job::Phase::Complete => format!("succeeded ({reason}: {message})"),
         job::Phase::Failed => format!("failed ({reason}: {message})"),
     }

@@ -238,7 +238,7 @@ impl Session {
 
     fn take(&mut self, about: About, change: Change<DynamicObject>) -> Result<()> {
         let seen = match (about, change) {
-            (_, Change::Synced) => return Ok(()),
+            (_, Change::Listing | Change::Synced) => return Ok(()),
             (About::Job, Change::Gone(key)) => {
                 self.model.job_gone(&key.namespace, &key.name);
                 return Ok(());
@@ -275,11 +275,8 @@ impl Session {
     }
 
     fn keep(&mut self, about: About, object: Value) {
-        let model = &self.model;
         if let Some(archive) = &mut self.archive {
-            archive.see(about, object, |name| {
-                model.jobs.contains_key(name) || model.pods.contains_key(name)
-            });
+            archive.see(about, object, &self.model);
         }
     }
 

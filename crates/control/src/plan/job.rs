@@ -216,6 +216,7 @@ impl Pass<'_> {
     fn go_on(mut self, next: Move, memory: &Memory, deadline: Option<Timestamp>, plan: &mut Plan) {
         plan.action = Some(next.action());
         let is_first = self.status.start_time.is_none()
+            && self.view.pod_count() == 0
             && self.account.removals.is_empty()
             && self.draft.events.is_empty();
         // The status of a Job that starts says how many pods it has: they come first, unless that

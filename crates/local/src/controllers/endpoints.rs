@@ -106,7 +106,8 @@ impl Controller {
             Message::Pod(Change::Put(pod)) => self.put_pod(pod),
             Message::Pod(Change::Gone(key)) => self.remove_pod(&key),
             // The inbox keeps count of these.
-            Message::Service(Change::Synced) | Message::Pod(Change::Synced) => {}
+            Message::Service(Change::Listing | Change::Synced)
+            | Message::Pod(Change::Listing | Change::Synced) => {}
         }
     }
 

@@ -176,9 +176,9 @@ impl Controller {
                 }
             }
             // The inbox keeps count of what is synced.
-            Message::Lease(Change::Gone(_) | Change::Synced)
-            | Message::Node(Change::Synced)
-            | Message::Pod(Change::Synced) => {}
+            Message::Lease(Change::Gone(_) | Change::Listing | Change::Synced)
+            | Message::Node(Change::Listing | Change::Synced)
+            | Message::Pod(Change::Listing | Change::Synced) => {}
         }
     }
 

@@ -22,12 +22,12 @@ pub fn spawn(client: Client) -> JoinHandle<()> {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         inbox.watch(namespaces, watcher::Config::default(), |change| match change {
             Change::Put(namespace) if is_active(&namespace) => Some(namespace.name_any()),
-            Change::Put(_) | Change::Gone(_) | Change::Synced => None,
+            Change::Put(_) | Change::Gone(_) | Change::Listing | Change::Synced => None,
         });
         let accounts: Api<ServiceAccount> = Api::all(client.clone());
         inbox.watch(accounts, only_default, |change| match change {
             Change::Gone(key) => Some(key.namespace),
-            Change::Put(_) | Change::Synced => None,
+            Change::Put(_) | Change::Listing | Change::Synced => None,
         });
         loop {
             for namespace in inbox.next(None).await.into_iter().flatten() {

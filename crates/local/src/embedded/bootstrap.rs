@@ -58,7 +58,7 @@ pub(super) async fn keep(cluster: Cluster, client: Client) {
     while let Some(change) = changes.next().await {
         match change {
             Change::Put(service) => last = template(&service),
-            Change::Synced => {}
+            Change::Listing | Change::Synced => {}
             Change::Gone(_) => {
                 let again = || ensure(&cluster, ("", "v1", "services"), "default", last.clone());
                 while let Err(error) = again().await {

@@ -206,6 +206,7 @@ impl<B: Backend> Agent<B> {
         match message {
             Message::Pod(Change::Put(pod)) => self.put(pod, now),
             Message::Pod(Change::Gone(key)) => self.gone(&key, now),
+            Message::Pod(Change::Listing) => {}
             Message::Pod(Change::Synced) => self.synced(),
             Message::Ended(ended) => match self.pods.get_mut(&ended.pod_uid) {
                 Some(entry) => {

@@ -154,7 +154,7 @@ fn note(change: Change<Node>, silent: &Mutex<HashSet<String>>) {
             }
         }
         Change::Gone(key) => drop(silent.insert(key.name)),
-        Change::Synced => {}
+        Change::Listing | Change::Synced => {}
     }
 }
 

@@ -77,7 +77,9 @@ impl Pass {
 
     async fn carry_out(&self, steps: Vec<Step>) {
         for step in steps {
-            if self.is_late() || !self.step(step).await {
+            // What is told of a write that was made is part of it, however long the write took.
+            let is_request = !matches!(step, Step::Emit(_) | Step::Note(_));
+            if is_request && self.is_late() || !self.step(step).await {
                 break;
             }
         }
@@ -208,7 +210,12 @@ impl Pass {
         let mut requests = std::pin::pin!(requests);
         let mut is_fine = true;
         while let Some(answers) = requests.next().await {
-            for answer in answers.into_iter().flatten() {
+            // A task that panicked may have done anything.
+            let lost = |error: tokio::task::JoinError| {
+                let message = error.to_string();
+                vec![Answer::Failed(Refusal { kind: RefusalKind::Other, message })]
+            };
+            for answer in answers.unwrap_or_else(lost) {
                 is_fine &= self.tell(answer).await;
             }
         }
@@ -243,7 +250,7 @@ async fn strip_and_delete(client: Client, pod: PodRef) -> Vec<Answer> {
             answers.extend(delete(client, pod).await);
             answers
         }
-        Err(error) => vec![Answer::NotDeleted(pod, refusal(&error))],
+        Err(error) => vec![Answer::NotPatched(pod, refusal(&error))],
     }
 }
 
@@ -265,15 +272,14 @@ async fn patched(client: Client, pod: PodRef, patch: Value) -> Vec<Answer> {
 async fn release(client: Client, pod: PodRef, job_uid: String) -> Vec<Answer> {
     let patch = patch::release(&pod, &job_uid);
     let mut answers = patched(client, pod, patch).await;
-    // The pod may have let go itself, and then there is nothing the patch could take away.
-    for answer in &mut answers {
-        if let Answer::NotPatched(_, refusal) = answer
-            && refusal.kind == RefusalKind::Refused
-            && refusal.message.contains("is invalid")
-        {
-            refusal.kind = RefusalKind::NotFound;
+    // The pod may have let go itself, and then there is nothing the patch could take away. It is
+    // still there: the watch tells what has become of it.
+    answers.retain(|answer| match answer {
+        Answer::NotPatched(_, refusal) => {
+            refusal.kind != RefusalKind::Refused || !refusal.message.contains("is invalid")
         }
-    }
+        _ => true,
+    });
     answers
 }
 

@@ -72,7 +72,7 @@ impl Controller {
             Message::Job(Change::Gone(ObjectKey { namespace, name, .. })) => {
                 self.ttls.job_gone(&Key { namespace, name });
             }
-            Message::Job(Change::Synced) => {}
+            Message::Job(Change::Listing | Change::Synced) => {}
             Message::Tried(key, outcome) => {
                 if let Some(ticket) = self.deletions.remove(&key) {
                     self.metrics.ttl_queue.finished(ticket);

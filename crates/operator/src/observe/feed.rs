@@ -104,6 +104,9 @@ where
 
     /// Tells a new listener what there is.
     async fn welcome(&mut self, mut listener: Listener<K>) {
+        if !listener.hear(Change::Listing).await {
+            return;
+        }
         for object in self.known.values() {
             if !listener.hear(Change::Put(Arc::clone(object))).await {
                 return;
@@ -120,6 +123,7 @@ where
                 self.known.insert(ObjectKey::of(&**object), Arc::clone(object));
             }
             Change::Gone(key) => drop(self.known.remove(key)),
+            Change::Listing => {}
             Change::Synced => self.is_synced = true,
         }
         let mut at = 0;
@@ -211,6 +215,7 @@ mod tests {
         match change {
             Change::Put(pod) => format!("put {}", pod.name_any()),
             Change::Gone(key) => format!("gone {}", key.name),
+            Change::Listing => "listing".to_owned(),
             Change::Synced => "synced".to_owned(),
         }
     }
@@ -223,7 +228,7 @@ mod tests {
         let feed = Feed::<Pod>::start(Api::all(client), watcher::Config::default());
         let (sender, mut early) = mpsc::channel(9);
         let _early = feed.forward(|_| true, sender, in_words);
-        for wanted in ["put a", "synced"] {
+        for wanted in ["listing", "put a", "synced"] {
             assert_eq!(early.recv().await.as_deref(), Some(wanted));
         }
         let (sender, gone) = mpsc::channel(9);
@@ -231,7 +236,7 @@ mod tests {
         drop(gone);
         let (sender, mut late) = mpsc::channel(9);
         let _late = feed.forward(on_n, sender, in_words);
-        for wanted in ["put a", "synced"] {
+        for wanted in ["listing", "put a", "synced"] {
             assert_eq!(late.recv().await.as_deref(), Some(wanted), "what there was comes first");
         }
         for (what, object) in [
@@ -259,7 +264,7 @@ mod tests {
         let (sender, mut heard) = mpsc::channel(9);
         let listening = feed.forward(|_| true, sender, in_words);
         drop(feed);
-        for wanted in ["put a", "synced"] {
+        for wanted in ["listing", "put a", "synced"] {
             assert_eq!(heard.recv().await.as_deref(), Some(wanted));
         }
         drop(listening);

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use lockstep_api::reasons::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET};
+use lockstep_api::reasons::job::{COMPLETE, FAILED};
 
 /// The condition of this type that is true.
 pub(crate) fn find_true<'a>(status: &'a JobStatus, kind: &str) -> Option<&'a JobCondition> {
@@ -16,14 +16,6 @@ pub(crate) fn finished(job: &Job) -> Option<&JobCondition> {
     let mut conditions = job.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.find(|condition| {
         (condition.type_ == COMPLETE || condition.type_ == FAILED) && condition.status == "True"
-    })
-}
-
-/// Whether the end of a Job is decided.
-pub(crate) fn is_ending(job: &Job) -> bool {
-    job.status.as_ref().is_some_and(|status| {
-        find_true(status, SUCCESS_CRITERIA_MET).is_some()
-            || find_true(status, FAILURE_TARGET).is_some()
     })
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn decide(
         .or_else(|| deadline_passed(spec, status, now))
         .or_else(|| indexes_failed(view, spec, score))
         .or_else(|| succeeded_by_policy(view, options))
-        .or_else(|| completions_reached(view, score, options))
+        .or_else(|| completions_reached(view, spec, score, options))
 }
 
 /// When the Job has to have ended.
@@ -137,10 +137,23 @@ fn succeeded_by_policy(view: &View, options: &Options) -> Option<Fate> {
     Some(new(End::Success, "SuccessPolicy", &message))
 }
 
-fn completions_reached(view: &View, score: Score, options: &Options) -> Option<Fate> {
+fn completions_reached(
+    view: &View,
+    spec: &JobSpec,
+    score: Score,
+    options: &Options,
+) -> Option<Fate> {
+    // Pods that still run are waited for only where nobody would take them away otherwise: a Job
+    // that has all its completions wants none of them, and neither does one that is suspended.
+    let is_going = view.job().metadata.deletion_timestamp.is_some();
     let is_enough = match view.rules().completions {
-        None => score.succeeded > 0,
-        Some(completions) => score.succeeded >= i64::from(completions),
+        None => {
+            let is_suspended = spec.suspend == Some(true) && !is_going;
+            score.succeeded > 0 && (view.active() == 0 || is_suspended)
+        }
+        Some(completions) => {
+            score.succeeded >= i64::from(completions) && (view.active() == 0 || !is_going)
+        }
     };
     // Where success policies are off there is one way to succeed, and it needs no reason.
     let (reason, message) = if options.job_success_policy {
@@ -148,5 +161,5 @@ fn completions_reached(view: &View, score: Score, options: &Options) -> Option<F
     } else {
         ("", "")
     };
-    (is_enough && view.active() == 0).then(|| new(End::Success, reason, message))
+    is_enough.then(|| new(End::Success, reason, message))
 }

@@ -110,13 +110,15 @@ struct Pass {
     doubt: Doubt,
 }
 
-/// How a pass failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a pass failed, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
-    /// In a way that is an error.
-    Error,
+    /// A pod was not what it was seen as. What it is now will be seen, and decided on.
+    Outdated,
     /// The namespace is going away, and the Job with it: nobody's fault.
     Silent,
+    /// In a way that is an error.
+    Error,
 }
 
 /// What a pass was, for the histogram of their duration.
@@ -261,7 +263,10 @@ impl Jobs {
             return None;
         };
         let is_stuck = pass.wants_change && pass.revision == revision;
-        if pass.failure.is_some() || is_stuck {
+        if pass.failure == Some(Failure::Outdated) {
+            // News of the pod asks for a pass by itself; this is for when none comes.
+            self.queue.add(key.clone(), after(now, self.options.api_backoff_base));
+        } else if pass.failure.is_some() || is_stuck {
             let delay = self.backoff.failed(key);
             self.queue.add(key.clone(), after(now, delay));
         } else {
@@ -285,11 +290,17 @@ impl Jobs {
 
     /// When the shell should ask again.
     pub fn next_due(&self) -> Option<Timestamp> {
-        if !self.is_ready() {
-            return None;
-        }
-        let (job, orphan) = (self.queue.next_due(), self.orphans.next_due());
-        job.into_iter().chain(orphan).min()
+        self.next_pass_due().into_iter().chain(self.next_orphan_due()).min()
+    }
+
+    /// When it should ask [`Jobs::next`] again.
+    pub fn next_pass_due(&self) -> Option<Timestamp> {
+        self.queue.next_due().filter(|_| self.is_ready())
+    }
+
+    /// When it should ask [`Jobs::next_orphan`] again.
+    pub fn next_orphan_due(&self) -> Option<Timestamp> {
+        self.orphans.next_due().filter(|_| self.is_ready())
     }
 
     /// What was counted since this was asked last.
@@ -406,10 +417,8 @@ impl Entry {
 
     fn fail(&mut self, failure: Failure, stage: Option<Stage>) {
         self.memory.failed_last = stage.or(self.memory.failed_last);
-        if let Some(pass) = &mut self.pass
-            && pass.failure != Some(Failure::Error)
-        {
-            pass.failure = Some(failure);
+        if let Some(pass) = &mut self.pass {
+            pass.failure = pass.failure.max(Some(failure));
         }
     }
 }

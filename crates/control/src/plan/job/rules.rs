@@ -2,10 +2,7 @@
 
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 
-use crate::plan::job::{
-    conditions,
-    seen::{Phase, Seen},
-};
+use crate::plan::job::seen::{Phase, Seen};
 
 /// What decides how a pod of the Job is counted. When any of it changes, all pods are counted anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +13,6 @@ pub(crate) struct Rules {
     pub(crate) replaces_failed_only: bool,
     pub(crate) limit_per_index: Option<i32>,
     pub(crate) restarts_on_failure: bool,
-    /// Whether it is decided how the Job ends: what happens to indexes from then on is our doing.
-    pub(crate) is_ending: bool,
 }
 
 impl Rules {
@@ -38,7 +33,6 @@ impl Rules {
             limit_per_index: spec.backoff_limit_per_index.filter(|_| is_indexed),
             restarts_on_failure: template.and_then(|pod| pod.restart_policy.as_deref())
                 == Some("OnFailure"),
-            is_ending: conditions::is_ending(job),
         }
     }
 

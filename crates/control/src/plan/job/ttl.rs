@@ -82,10 +82,15 @@ impl Ttls {
     pub fn next(&mut self, now: Timestamp) -> Option<(Key, Timestamp)> {
         loop {
             let key = self.queue.take_due(now)?;
-            if let Some(at) = self.due.get(&key) {
-                return Some((key, *at));
+            let due = self.due.get(&key).copied();
+            if let Some(at) = due.filter(|at| *at <= now) {
+                return Some((key, at));
             }
             self.queue.done(&key);
+            // Its time was put off while it was looked at.
+            if let Some(at) = due {
+                self.queue.add(key, at);
+            }
         }
     }
 
@@ -171,6 +176,13 @@ mod tests {
         ttls.failed(&key, at(1100));
         assert_eq!(ttls.next_due(), Some(at(1101)));
         assert_eq!(ttls.next(at(1101)), Some((key.clone(), at(1020))));
+        // Looked at, it is put off twice: first for a moment, then for long.
+        ttls.job_seen(&job(Some(1), &ended("Complete")), at(1101));
+        ttls.job_seen(&job(Some(500), &ended("Complete")), at(1101));
+        ttls.done(&key);
+        assert_eq!(ttls.next(at(1102)), None, "not yet");
+        assert_eq!(ttls.next_due(), Some(at(1500)), "and not forgotten");
+        assert_eq!(ttls.next(at(1500)), Some((key.clone(), at(1500))));
         ttls.done(&key);
         assert_eq!(ttls.next_due(), None);
         ttls.job_seen(&job(Some(1), &ended("Failed")), at(1002));

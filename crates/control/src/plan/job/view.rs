@@ -326,13 +326,13 @@ impl View {
         owner.kind == "Job" && owner.uid == self.uid()
     }
 
-    /// Whether the Job selects the pod.
     /// Whether a pod is the Job's, or could become it.
     pub(crate) fn may_take(&self, pod: &Pod) -> bool {
         let owner = seen::controller(&pod.metadata);
         owner.map_or_else(|| self.is_selected(pod), |owner| self.is_owner(owner))
     }
 
+    /// Whether the Job selects the pod.
     pub(crate) fn is_selected(&self, pod: &Pod) -> bool {
         let labels = pod.metadata.labels.as_ref();
         self.selector.matches(|key| labels.and_then(|all| all.get(key)).map(String::as_str))

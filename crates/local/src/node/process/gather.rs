@@ -41,7 +41,7 @@ impl Services {
                         all.insert(key, Arc::unwrap_or_clone(service));
                     }
                     Change::Gone(key) => drop(all.remove(&(key.namespace, key.name))),
-                    Change::Synced => {}
+                    Change::Listing | Change::Synced => {}
                 }
             }
         });
@@ -90,6 +90,7 @@ impl Slices {
                 Some((service, _)) => (key.namespace, service),
                 None => return,
             },
+            Change::Listing => return,
             Change::Synced => return network.services_known(),
         };
         let (namespace, service) = touched;

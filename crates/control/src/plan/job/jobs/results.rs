@@ -112,8 +112,7 @@ impl Jobs {
         }
         let entry = self.entries.get_mut(key)?;
         if refusal.kind == RefusalKind::Conflict {
-            // It has changed under our hands: what it is now will be seen, and decided on.
-            entry.fail(Failure::Silent, Some(Stage::Finalizers));
+            entry.fail(Failure::Outdated, Some(Stage::Finalizers));
             return None;
         }
         entry.fail(Failure::Error, Some(Stage::Finalizers));
@@ -137,10 +136,14 @@ impl Jobs {
             self.forget(key, pod);
             return None;
         }
-        self.entries.get_mut(key)?.fail(Failure::Error, Some(Stage::Pods));
-        // A pod that has changed is looked at again before anybody need know.
-        let is_worth_telling = refusal.kind != RefusalKind::Conflict;
-        is_worth_telling.then(|| Event::pod_not_deleted(refusal))
+        let entry = self.entries.get_mut(key)?;
+        if refusal.kind == RefusalKind::Conflict {
+            // It is looked at again before anybody need know.
+            entry.fail(Failure::Outdated, Some(Stage::Pods));
+            return None;
+        }
+        entry.fail(Failure::Error, Some(Stage::Pods));
+        Some(Event::pod_not_deleted(refusal))
     }
 
     /// All pods of the Job's namespace, read from the API itself because of these uids. One that
@@ -166,7 +169,8 @@ impl Jobs {
             if let Some(pass) = &entry.pass {
                 entry.doubt.listed = entry.doubt.listed.max(pass.doubt.told);
             }
-            entry.memory.doubtful.retain(|uid| !uids.contains(uid));
+            let asked: BTreeSet<&String> = uids.iter().collect();
+            entry.memory.doubtful.retain(|uid| !asked.contains(uid));
         }
     }
 

@@ -24,6 +24,21 @@ fn what_was_written_is_known_before_the_watch_brings_it() {
     assert_eq!(world.driver.next(world.now).map(|(_, plan)| plan.steps), None, "and no more");
 }
 
+// rule: job 3.3, job 3.5
+#[test]
+fn a_job_whose_pods_take_many_passes_says_so_after_the_first() {
+    let options = Options { pods_per_pass_max: 2, ..Options::default() };
+    let mut world = World::with(options, json!({"parallelism": 6, "completions": 6}));
+    world.deliver(usize::MAX);
+    let mut active = Vec::new();
+    for _ in 0..4 {
+        world.pass();
+        active.push(world.status().active);
+    }
+    assert_eq!(active, [None, Some(2), Some(4), Some(6)]);
+    assert!(world.status().start_time.is_some());
+}
+
 // rule: job 2.5, job 2.6
 #[test]
 fn a_create_whose_answer_is_lost_makes_no_second_pod() {

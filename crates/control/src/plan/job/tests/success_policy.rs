@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::plan::job::{
     Options,
     tests::indexed,
-    world::{World, is_active},
+    world::{Luck, World, is_active},
 };
 
 /// The Job of story 1: the leader decides.
@@ -159,6 +159,27 @@ fn a_job_without_a_success_policy_reaches_its_completions() {
     );
     let finished = ["Indexed", "succeeded", "CompletionsReached"];
     assert!(world.facts.iter().any(|fact| fact.values == finished));
+}
+
+// rule: job 4.2, job 3.10
+#[test]
+fn an_index_that_fails_after_the_decision_is_listed_as_failed() {
+    let policy = json!({"backoffLimitPerIndex": 0,
+        "successPolicy": {"rules": [{"succeededIndexes": "1"}]}});
+    let mut world = World::new(indexed(2, policy));
+    world.settle();
+    let (first, second) = (world.of_index(0), world.of_index(1));
+    world.end(&second, 0);
+    world.deliver(usize::MAX);
+    world.lucks = [Luck::Fine, Luck::Refused].into();
+    world.pass();
+    assert_eq!(world.conditions(), ["SuccessCriteriaMet/SuccessPolicy"]);
+    // It could not be let go, and fails before anybody tries again.
+    world.end(&first, 1);
+    world.settle();
+    assert_eq!(world.conditions().last().unwrap(), "Complete/SuccessPolicy");
+    let status = world.status();
+    assert_eq!((status.failed, status.failed_indexes.as_deref()), (Some(1), Some("0")));
 }
 
 // rule: job 4.2, job 3.6

@@ -114,6 +114,27 @@ fn a_job_that_ends_while_it_is_suspended_is_not_marked_suspended() {
     assert!(world.status().start_time.is_some());
 }
 
+// rule: job 3.8, job 3.3
+#[test]
+fn a_work_queue_that_is_suspended_while_it_drains_has_ended() {
+    let mut world = World::new(json!({"parallelism": 3}));
+    world.settle();
+    let start = world.status().start_time;
+    world.tick(5);
+    let pods = world.active();
+    world.end(&pods[0], 0);
+    world.settle();
+    assert_eq!(world.active().len(), 2, "they may go on");
+    world.change(json!({"suspend": true}));
+    world.settle();
+    world.end_terminating();
+    world.settle();
+    assert_eq!(world.conditions().last().unwrap(), "Complete/CompletionsReached");
+    assert_eq!(suspended(&world), None);
+    assert_eq!((world.status().start_time, world.status().succeeded), (start, Some(1)));
+    assert!(!world.events.iter().any(|event| event.reason == "Suspended"));
+}
+
 // rule: job 3.8, job 3.7
 #[test]
 fn the_deadline_rests_while_suspended_and_starts_anew() {

@@ -180,8 +180,7 @@ impl Slots {
         let was_bad = self.persisted_bad.contains(index);
         let is_ok = self.persisted_ok.contains(index) || (slot.succeeded > 0 && !was_bad);
         let failed = || slot.failed.iter().filter_map(|name| Some((name, pods.get(name)?)));
-        let is_bad = !is_ok
-            && (was_bad || !rules.is_ending && failed().any(|(_, pod)| fails_index(pod, rules)));
+        let is_bad = !is_ok && (was_bad || failed().any(|(_, pod)| fails_index(pod, rules)));
         let is_active = !slot.active.is_empty();
         let is_busy = is_active || (rules.replaces_failed_only && slot.terminating > 0);
         let delayed = (rules.limit_per_index.is_some() && !is_ok && !is_bad && !is_active)
