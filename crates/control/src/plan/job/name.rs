@@ -1,11 +1,11 @@
 //! Names of pods: they look drawn by lot, and are not.
 //!
 //! The suffix is a hash of the Job's uid, the index and a number, and the number is the smallest
-//! whose name is free as far as is known. A create that is sent again, or sent on a view that
-//! misses a pod, therefore meets the pod that is there and is refused, instead of making another.
+//! whose name no pod has or had, as far as is known. A create that is sent again, or sent on a view
+//! that misses a pod, therefore meets the pod that is there and is refused, instead of making
+//! another.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use lockstep_api::names;
@@ -16,11 +16,8 @@ pub(crate) struct NameBook {
     job_name: String,
     job_uid: String,
     is_indexed: bool,
-    /// Numbers below this have been given out at some time (for Jobs without indexes).
-    next: u32,
-    /// The numbers below `next` by name, and those of them that are free again.
-    numbers: BTreeMap<Arc<str>, u32>,
-    free: BTreeSet<u32>,
+    /// By index, or for all: numbers below this have been given out at some time.
+    next: BTreeMap<Option<i32>, u32>,
 }
 
 impl NameBook {
@@ -30,9 +27,7 @@ impl NameBook {
             job_name: job.metadata.name.clone().unwrap_or_default(),
             job_uid: job.metadata.uid.clone().unwrap_or_default(),
             is_indexed: mode == Some("Indexed"),
-            next: 0,
-            numbers: BTreeMap::new(),
-            free: BTreeSet::new(),
+            next: BTreeMap::new(),
         }
     }
 
@@ -46,13 +41,14 @@ impl NameBook {
         names::generated(&self.prefix(index), hash(&self.job_uid, index, number))
     }
 
-    /// The first name of an index that nobody has.
+    /// The first name of an index that nobody has or had.
     pub(crate) fn of_index(&self, index: i32, is_taken: impl Fn(&str) -> bool) -> String {
-        let names = (0..=u32::MAX).map(|number| self.name(Some(index), number));
+        let first = self.next(Some(index));
+        let names = (first..=u32::MAX).map(|number| self.name(Some(index), number));
         names.into_iter().find(|name| !is_taken(name)).expect("some name is free")
     }
 
-    /// The first `count` names that nobody has, for a Job without indexes.
+    /// The first `count` names that nobody has or had, for a Job without indexes.
     pub(crate) fn without_index(
         &self,
         count: usize,
@@ -60,7 +56,7 @@ impl NameBook {
     ) -> Vec<String> {
         let mut chosen = BTreeSet::new();
         let mut names = Vec::with_capacity(count);
-        for number in self.free.iter().copied().chain(self.next..) {
+        for number in self.next(None)..=u32::MAX {
             if names.len() == count {
                 break;
             }
@@ -73,28 +69,35 @@ impl NameBook {
     }
 
     /// Notes that a pod of this name is there.
-    pub(crate) fn known(&mut self, name: &Arc<str>, is_known: impl Fn(&str) -> bool) {
-        if self.is_indexed {
-            return;
-        }
-        if let Some(number) = self.numbers.get(name) {
-            self.free.remove(number);
-        }
-        loop {
-            let next = self.name(None, self.next);
-            if next != **name && !is_known(&next) {
-                break;
-            }
-            self.numbers.entry(next.into()).or_insert(self.next);
-            self.next += 1;
+    pub(crate) fn known(&mut self, name: &str, is_known: impl Fn(&str) -> bool) {
+        // Of an index there is a pod or two: to look for a name is no work.
+        if !self.is_indexed {
+            self.pass_over(None, name, is_known);
         }
     }
 
-    /// Notes that no pod of this name is there any more.
-    pub(crate) fn free(&mut self, name: &str) {
-        if let Some(number) = self.numbers.get(name) {
-            self.free.insert(*number);
+    /// Notes that a pod of this name was there and is gone: no other gets its name, so that nobody
+    /// takes one for the other.
+    pub(crate) fn gone(&mut self, name: &str, index: Option<i32>, is_known: impl Fn(&str) -> bool) {
+        self.pass_over(index.filter(|_| self.is_indexed), name, is_known);
+    }
+
+    fn pass_over(&mut self, index: Option<i32>, name: &str, is_known: impl Fn(&str) -> bool) {
+        let mut next = self.next(index);
+        loop {
+            let one = self.name(index, next);
+            if one != *name && !is_known(&one) {
+                break;
+            }
+            next += 1;
         }
+        if next > 0 {
+            self.next.insert(index, next);
+        }
+    }
+
+    fn next(&self, index: Option<i32>) -> u32 {
+        self.next.get(&index).copied().unwrap_or(0)
     }
 }
 
@@ -174,29 +177,37 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_free_again_are_used_first() {
+    fn a_name_is_given_once() {
         let mut book = book("j", "NonIndexed");
         let mut known = BTreeSet::new();
         let first = book.without_index(3, |_| false);
         for name in &first {
-            let name: Arc<str> = name.as_str().into();
-            book.known(&name, |name| known.contains(name));
-            known.insert(name.to_string());
+            book.known(name, |name| known.contains(name));
+            known.insert(name.clone());
         }
         let next = book.without_index(1, |name| known.contains(name));
         assert_eq!(next, [book.name(None, 3)]);
-        book.free(&first[1]);
         known.remove(&first[1]);
-        assert_eq!(
-            book.without_index(2, |name| known.contains(name)),
-            [first[1].clone(), book.name(None, 3)]
-        );
-        // A view that misses the second pod asks for just that name.
-        assert_eq!(book.without_index(1, |name| known.contains(name)), [first[1].clone()]);
+        book.gone(&first[1], None, |name| known.contains(name));
+        assert_eq!(book.without_index(1, |name| known.contains(name)), next, "not the one it had");
         let taken = book.name(None, 3);
         assert_eq!(
             book.without_index(2, |name| known.contains(name) || *name == taken),
-            [first[1].clone(), book.name(None, 4)]
+            [book.name(None, 4), book.name(None, 5)]
         );
+    }
+
+    #[test]
+    fn a_pod_that_was_never_seen_keeps_its_name() {
+        let mut book = book("j", "Indexed");
+        let is_free = |_: &str| false;
+        assert_eq!(book.of_index(3, is_free), book.name(Some(3), 0));
+        assert_eq!(book.of_index(3, is_free), book.name(Some(3), 0), "asked again, the same");
+        let (first, second) = (book.name(Some(3), 0), book.name(Some(3), 1));
+        book.gone(&first, Some(3), is_free);
+        assert_eq!(book.of_index(3, is_free), second);
+        assert_eq!(book.of_index(4, is_free), book.name(Some(4), 0));
+        book.gone("of-somebody-else", Some(3), is_free);
+        assert_eq!(book.of_index(3, is_free), second);
     }
 }

@@ -149,7 +149,7 @@ impl View {
         let is_known = self.pods.get(name).is_some_and(|pod| pod.uid == uid)
             || self.orphans.get(name).is_some_and(|pod| pod.uid == uid);
         if is_known {
-            self.remove(name);
+            self.retire(name);
             self.note_gone(uid);
             self.revision += 1;
         }
@@ -187,7 +187,9 @@ impl View {
             if name.is_some() && listed.contains(uid.as_str()) {
                 continue;
             }
-            name.iter().for_each(|name| drop(self.remove(name)));
+            if let Some(name) = name {
+                self.retire(&name);
+            }
             self.note_gone(uid);
         }
         self.revision += 1;
@@ -354,12 +356,18 @@ impl View {
         self.add_to_tally(&name, &seen);
     }
 
+    /// Takes out a pod that is gone; its name stays its own.
+    fn retire(&mut self, name: &str) {
+        if let Some(seen) = self.remove(name) {
+            self.names.gone(name, seen.index, |name| self.pods.contains_key(name));
+        }
+    }
+
     fn remove(&mut self, name: &str) -> Option<Seen> {
         self.orphans.remove(name);
         let (name, seen) = self.pods.remove_entry(name)?;
         self.strays.remove(&name);
         self.names_by_uid.remove(&seen.uid);
-        self.names.free(&name);
         self.take_from_tally(&name, &seen);
         Some(seen)
     }
