@@ -54,12 +54,39 @@ impl Patch {
         Ok(Self::Strategic(Document { value, faults }))
     }
 
-    /// The patched object, made to fit its schema. `object` is the current one, in the version of
+    /// The patched object, made to fit its schema. `current` is what is patched, in the version of
     /// `resource`.
     ///
     /// # Errors
     /// The Status a real API server gives when the patch does not apply.
     pub fn apply(
+        &self,
+        resource: &Resource,
+        current: &Json,
+        validation: decode::FieldValidation,
+    ) -> Result<decode::Decoded, Status> {
+        if let Some(patch) = self.members().filter(|_| !resource.strategy.is_converted()) {
+            // What the patch does not name was accepted before and stays as it is.
+            let is_named = |(key, _): &(&String, &Value)| patch.contains_key(*key);
+            let owned = |(key, value): (&String, &Value)| (key.clone(), value.clone());
+            let named = current.iter().filter(is_named).map(owned).collect();
+            if let Ok(mut decoded) = self.apply_to(resource, named, validation) {
+                decoded.object.extend(current.iter().filter(|it| !is_named(it)).map(owned));
+                return Ok(decoded);
+            }
+            // What is wrong with the patch is said in terms of the whole.
+        }
+        self.apply_to(resource, current.clone(), validation)
+    }
+
+    /// The members of the object that the patch names, if it is one that says nothing of others.
+    fn members(&self) -> Option<&Json> {
+        let (Self::Merge(patch) | Self::Strategic(patch)) = self else { return None };
+        let members = patch.value.as_object()?;
+        (!members.keys().any(|key| key.starts_with('$'))).then_some(members)
+    }
+
+    fn apply_to(
         &self,
         resource: &Resource,
         mut object: Json,
@@ -95,4 +122,57 @@ fn unprocessable(message: String) -> Status {
     status.code = 422;
     status.reason = String::new();
     status.with_details(Details::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::World;
+
+    #[test]
+    fn what_a_patch_does_not_name_makes_no_difference_to_it() {
+        let mut world = World::new();
+        let pod = json!({
+            "metadata": {"name": "p", "labels": {"a": "1"}, "finalizers": ["x.io/y", "x.io/z"]},
+            "spec": {"containers": [{"name": "c", "image": "i", "terminationMessagePath": "/m"}]},
+        });
+        world.create("pods", "n", pod).unwrap();
+        let (resource, current) = (world.resource("pods"), world.get("pods", "n/p").unwrap());
+        let cases = [
+            json!({}),
+            json!({"metadata": {"uid": "u", "labels": {"b": "2", "a": null}}}),
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.io/y"]}}),
+            json!({"status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}),
+            json!({"status": null, "nonsense": 1}),
+            json!({"spec": {"nonsense": 1, "containers": [{"name": "c", "image": "j"}]}}),
+            json!({"spec": {"containers": 3}}),
+            json!({"metadata": 3}),
+            json!({"kind": "Job"}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": null}),
+            json!({"$patch": "replace", "metadata": {"name": "p"}}),
+            json!({"$retainKeys": ["metadata"], "metadata": {"name": "p"}}),
+        ];
+        for case in &cases {
+            let body = case.to_string();
+            let patches = [Patch::merge(body.as_bytes()), Patch::strategic(body.as_bytes())];
+            for patch in patches.map(Result::unwrap) {
+                let validation = decode::FieldValidation::Warn;
+                let quick = patch.apply(&resource, &current, validation);
+                let whole = patch.apply_to(&resource, current.clone(), validation);
+                let comparable = |outcome: Result<decode::Decoded, Status>| match outcome {
+                    Ok(decoded) => Ok((complete(&resource, decoded.object), decoded.warnings)),
+                    Err(status) => Err((status.code, status.message)),
+                };
+                assert_eq!(comparable(quick), comparable(whole), "{case}");
+            }
+        }
+    }
+
+    /// What is always written is put back before anything is stored.
+    fn complete(resource: &Resource, mut object: Json) -> Json {
+        decode::complete(resource, &mut object);
+        object
+    }
 }

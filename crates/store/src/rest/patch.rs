@@ -14,9 +14,10 @@ pub fn patch(
     validation: FieldValidation,
 ) -> Result<Plan, Status> {
     let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
-    let patched = patch.apply(scene.resource, scene.shown(old), validation)?;
+    let current = scene.shown(old);
+    let patched = patch.apply(scene.resource, &current, validation)?;
     update::check_preconditions(scene, name, &patched.object, old)?;
-    let mut plan = update::replace(scene, sub, old, patched.object)?;
+    let mut plan = update::replace(scene, sub, (old, &current), patched.object)?;
     plan.warnings.splice(0..0, patched.warnings);
     Ok(plan)
 }

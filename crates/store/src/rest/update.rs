@@ -32,33 +32,33 @@ pub fn update(
         return Err(not_found(scene, name));
     };
     check_preconditions(scene, name, &object, old)?;
-    replace(scene, sub, old, object)
+    replace(scene, sub, (old, &scene.shown(old)), object)
 }
 
-/// Plans the replacement of `old` by `object`, which is known to be based on it.
+/// Plans the replacement of `old`, which looks as `old_json`, by `object`, which is known to be
+/// based on it.
 pub(super) fn replace(
     scene: &Scene<'_>,
     sub: Option<&str>,
-    old: &Arc<Object>,
+    (old, old_json): (&Arc<Object>, &Json),
     mut object: Json,
 ) -> Result<Plan, Status> {
     let name = &*old.meta.name;
-    let old_json = scene.shown(old);
     metadata::settle_namespace(&mut object, scene)?;
     if let Some(sub) = sub {
-        object = with_part(sub, &old_json, object);
+        object = with_part(sub, old_json, object);
     }
     let check = match sub {
         None => {
-            prepare(scene, &mut object, &old_json);
-            admission::allocate(scene, &mut object, Some(&old_json), name)?
+            prepare(scene, &mut object, old_json);
+            admission::allocate(scene, &mut object, Some(old_json), name)?
         }
         Some(_) => {
             scene.strategy().fill_defaults(&mut object);
             None
         }
     };
-    let warnings = accept(scene, sub, name, &mut object, &old_json)?;
+    let warnings = accept(scene, sub, name, &mut object, old_json)?;
     let mut plan = rewrite(scene, old, object);
     plan.change.checks.extend(check);
     Ok(Plan { warnings, ..plan })
@@ -127,9 +127,9 @@ fn accept(
 
 /// The old object with the part that the subresource `sub` may write taken from `object`.
 fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
-    let mut merged = old.clone();
     match sub {
         "finalize" => {
+            let mut merged = old.clone();
             let finalizers = object
                 .get_mut("spec")
                 .and_then(|spec| spec.as_object_mut())
@@ -139,17 +139,31 @@ fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
                 Some(list) => drop(spec.insert("finalizers".to_owned(), list)),
                 None => drop(spec.remove("finalizers")),
             }
+            merged
         }
         // Upstream lets the metadata in with the status: labels, annotations and finalizers may
         // change.
         "status" => {
-            keep(&mut merged, &object, "status");
-            keep(&mut merged, &object, "metadata");
-            carry_system_fields(&mut merged, old);
+            keep_all_but(&mut object, old, &["metadata", "status"]);
+            carry_system_fields(&mut object, old);
+            object
         }
-        part => keep(&mut merged, &object, part),
+        part => {
+            keep_all_but(&mut object, old, &[part]);
+            object
+        }
     }
-    merged
+}
+
+/// Makes every member of `object` but `parts` what it is in `old`. Most often it is already, and to
+/// see that costs less than a copy.
+fn keep_all_but(object: &mut Json, old: &Json, parts: &[&str]) {
+    object.retain(|key, _| parts.contains(&key.as_str()) || old.contains_key(key));
+    for (key, value) in old.iter().filter(|(key, _)| !parts.contains(&key.as_str())) {
+        if object.get(key) != Some(value) {
+            object.insert(key.clone(), value.clone());
+        }
+    }
 }
 
 /// What an update can never change.
