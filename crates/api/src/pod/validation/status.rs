@@ -2,9 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use k8s_openapi::api::core::v1::{
-    Container, ContainerRestartRule, ContainerStatus, PodSpec, PodStatus,
-};
+use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, ContainerStatus, PodStatus};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -15,6 +13,7 @@ use super::{
 };
 use crate::{
     field::{ErrorList, FieldError, Path},
+    json,
     meta::invalid,
     names,
     strategy::Json,
@@ -23,12 +22,9 @@ use crate::{
 /// Says what is wrong with a change of a Pod's status.
 pub fn validate_status_update(pod: &Json, old: &Json) -> ErrorList {
     let path = Path::new("status");
-    let views = (|| {
-        Ok((view(old, &Path::new("spec"))?, status_view(pod, &path)?, status_view(old, &path)?))
-    })();
-    let (spec, new, before) = match views {
-        Ok(views) => views,
-        Err(errors) => return errors,
+    let (new, before) = match (status_view(pod, &path), status_view(old, &path)) {
+        (Ok(new), Ok(before)) => (new, before),
+        (Err(errors), _) | (_, Err(errors)) => return errors,
     };
     let annotations_path = Path::new("metadata").child("annotations");
     let mut errors = annotations::validate_update(
@@ -37,7 +33,8 @@ pub fn validate_status_update(pod: &Json, old: &Json) -> ErrorList {
         &annotations_path,
     );
     errors.extend(conditions(&new, &path.child("conditions")));
-    errors.extend(nomination(&new, &before, &spec, &path.child("nominatedNodeName")));
+    let node = json::text(old, &["spec", "nodeName"]);
+    errors.extend(nomination(&new, &before, node, &path.child("nominatedNodeName")));
     let generation = new.observed_generation.unwrap_or_default();
     if generation < 0 {
         let why = "must be a non-negative integer";
@@ -56,8 +53,8 @@ pub fn validate_status_update(pod: &Json, old: &Json) -> ErrorList {
             &before.ephemeral_container_statuses,
         ),
     ];
-    for (field, new, old) in lists {
-        errors.extend(transitions(list(new), list(old), &spec, &path.child(field)));
+    for (field, new, old_statuses) in lists {
+        errors.extend(transitions(list(new), list(old_statuses), old, &path.child(field)));
     }
     let ips = |status: &PodStatus| -> Vec<String> {
         list(&status.pod_ips).iter().map(|ip| ip.ip.clone()).collect()
@@ -91,13 +88,13 @@ fn conditions(status: &PodStatus, path: &Path) -> ErrorList {
     errors
 }
 
-fn nomination(new: &PodStatus, old: &PodStatus, spec: &PodSpec, path: &Path) -> ErrorList {
+fn nomination(new: &PodStatus, old: &PodStatus, node: &str, path: &Path) -> ErrorList {
     let name = text(&new.nominated_node_name);
     if name.is_empty() || name == text(&old.nominated_node_name) {
         return ErrorList::new();
     }
     let mut errors = invalid(path, name, names::dns1123_subdomain(name));
-    if !text(&spec.node_name).is_empty() {
+    if !node.is_empty() {
         let why = "may not be set on pods that are already bound to a node";
         errors.push(FieldError::forbidden(path, why));
     }
@@ -108,10 +105,25 @@ fn nomination(new: &PodStatus, old: &PodStatus, spec: &PodSpec, path: &Path) -> 
 fn transitions(
     new: &[ContainerStatus],
     old: &[ContainerStatus],
-    spec: &PodSpec,
+    pod: &Json,
     path: &Path,
 ) -> ErrorList {
     let mut errors = ErrorList::new();
+    let revived = old.iter().enumerate().filter_map(|(at, before)| {
+        let exit = before.state.as_ref()?.terminated.as_ref()?;
+        let after = new.iter().find(|status| status.name == before.name)?;
+        let has_ended = after.state.as_ref().is_some_and(|state| state.terminated.is_some());
+        (!has_ended).then_some((at, before, exit))
+    });
+    let mut revived = revived.peekable();
+    // Reading the spec costs more than all the rest, and is seldom needed.
+    if revived.peek().is_none() {
+        return errors;
+    }
+    let spec = match view(pod, &Path::new("spec")) {
+        Ok(spec) => spec,
+        Err(errors) => return errors,
+    };
     let init = list(&spec.init_containers);
     let all = || init.iter().chain(&spec.containers);
     if all().any(|container| {
@@ -119,13 +131,7 @@ fn transitions(
     }) {
         return errors;
     }
-    for (at, before) in old.iter().enumerate() {
-        let exit = before.state.as_ref().and_then(|state| state.terminated.as_ref());
-        let Some(exit) = exit else { continue };
-        let Some(after) = new.iter().find(|status| status.name == before.name) else { continue };
-        if after.state.as_ref().is_some_and(|state| state.terminated.is_some()) {
-            continue;
-        }
+    for (at, before, exit) in revived {
         let container = all().find(|container| container.name == before.name);
         let policy = text(&spec.restart_policy);
         if !container.is_some_and(|it| is_restarted(it, policy, exit.exit_code)) {
