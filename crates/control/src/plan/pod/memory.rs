@@ -13,8 +13,9 @@ use super::{Event, Options};
 /// What the node knows of one pod.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Its containers, by name. Those not listed have never started.
-    pub containers: BTreeMap<String, ContainerMemory>,
+    /// Its containers, by name. Those not listed have never started. In boxes, as a map makes room
+    /// for many at once, and most pods have one.
+    pub containers: BTreeMap<String, Box<ContainerMemory>>,
     /// How far the pod's volumes and address are.
     pub setup: Setup,
     /// The pod's address.
@@ -214,7 +215,7 @@ impl Memory {
     /// What is known of `container`, to be changed.
     pub(super) fn container(&mut self, name: &str) -> &mut ContainerMemory {
         if !self.containers.contains_key(name) {
-            self.containers.insert(name.to_owned(), ContainerMemory::default());
+            self.containers.insert(name.to_owned(), Box::default());
         }
         self.containers.get_mut(name).expect("it was inserted above if it was not there")
     }

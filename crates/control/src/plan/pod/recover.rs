@@ -59,7 +59,7 @@ impl Memory {
                 {
                     shutdown::interrupt(&mut found);
                 }
-                memory.containers.insert(container.name.clone(), found);
+                memory.containers.insert(container.name.clone(), Box::new(found));
             }
         }
         if shutdown::is_announced(pod) && !shutdown::comes_back(pod, &memory) {

@@ -48,7 +48,7 @@ pub(super) fn is_to_be_told(pass: &Pass<'_>) -> bool {
     if is_announced(pass.pod) {
         return memory.is_still() && !comes_back(pass.pod, memory);
     }
-    memory.containers.values().any(ContainerMemory::is_live)
+    memory.containers.values().any(|container| container.is_live())
 }
 
 /// Marks a container of the node's earlier life that the shutdown has or had asked to end.

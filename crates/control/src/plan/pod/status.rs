@@ -168,7 +168,7 @@ fn container_status(
     is_over: bool,
 ) -> ContainerStatus {
     let fresh = ContainerMemory::default();
-    let known = pass.memory.containers.get(&container.name).unwrap_or(&fresh);
+    let known = pass.memory.containers.get(&container.name).map_or(&fresh, |known| &**known);
     let (state, last) = states(pass, role, container, known, ending, is_over);
     let is_started = known.is_started(container);
     let is_ready = match role {
