@@ -142,7 +142,10 @@ impl<K: Resource> Listener<K> {
     async fn hear(&mut self, change: Change<K>) -> bool {
         let change = match change {
             Change::Put(object) if (self.wants)(&object) => {
-                self.told.insert(object.meta().uid.clone().unwrap_or_default());
+                let uid = object.meta().uid.as_deref().unwrap_or_default();
+                if !self.told.contains(uid) {
+                    self.told.insert(uid.to_owned());
+                }
                 Change::Put(object)
             }
             Change::Put(object) => {
