@@ -40,7 +40,7 @@ pub struct Expired {
 pub struct Limits {
     /// Events of all tables together.
     pub events_max: usize,
-    /// Bytes of the encoded objects that only history may hold.
+    /// Bytes of memory that the versions in it may take.
     pub bytes_max: usize,
     /// How old an event may get.
     pub age_max: Duration,
@@ -48,8 +48,16 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events_max: 100_000, bytes_max: 128 << 20, age_max: Duration::from_secs(300) }
+        Self { events_max: 100_000, bytes_max: 64 << 20, age_max: Duration::from_secs(300) }
     }
+}
+
+/// What a version holds beside its encoding: metadata, selectable fields, and the event itself.
+const OVERHEAD_BYTES: usize = 768;
+
+/// How much memory an event takes, about.
+fn weight(event: &Event) -> usize {
+    event.object.body.len() + OVERHEAD_BYTES
 }
 
 /// The bounded history of all tables.
@@ -107,7 +115,7 @@ impl Log {
 
     /// Remembers an event, which must be younger than all before it.
     pub(crate) fn push(&mut self, table: &Arc<str>, event: Arc<Event>, now: Timestamp) {
-        self.bytes += event.object.body.len();
+        self.bytes += weight(&event);
         let log = self.tables.entry(Arc::clone(table)).or_default();
         log.events.push_back(event);
         self.order.push_back(Entry { table: Arc::clone(table), at: now });
@@ -127,7 +135,7 @@ impl Log {
             let log = self.tables.get_mut(&entry.table).expect("an entry names its table");
             let event = log.events.pop_front().expect("each entry stands for one event");
             log.compacted = event.revision;
-            self.bytes -= event.object.body.len();
+            self.bytes -= weight(&event);
         }
     }
 

@@ -264,6 +264,13 @@ fn history_is_bounded_by_count_bytes_and_age() {
     assert_eq!(expired.to_string(), "too old resource version: 0 (1)");
     assert!(rig.store.log().check(TABLES[0], 1).is_ok());
     assert!(rig.store.log().check(TABLES[1], 0).is_ok(), "nothing was forgotten of this table");
+    let mut rig = Rig::new(Limits { bytes_max: 5_000, ..Limits::default() });
+    for revision in 1..=20 {
+        rig.write(0, 1, 3, Some(revision));
+        rig.store.publish(u64::from(revision), at(0));
+    }
+    let kept = rig.store.log().len();
+    assert!((2..=6).contains(&kept), "an event takes about a kilobyte, and {kept} are kept");
 }
 
 #[test]
