@@ -1,19 +1,58 @@
 //! The writes of controllers. Each says which object it means by its uid, so that another one of
 //! the same name is never touched, and changes no field it does not name.
 
+use http::{HeaderValue, header};
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
-use kube::{Api, Client};
+use kube::core::Request;
+use kube::{Api, Client, Resource};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Creates a pod.
+/// Asks for nothing but the metadata of what was written.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// Creates a pod. The answer is its metadata: the rest is what was sent, until a watch tells more.
 ///
 /// # Errors
 /// When the server refuses it or does not answer.
-pub async fn create_pod(client: &Client, namespace: &str, pod: &Pod) -> kube::Result<Pod> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-    api.create(&PostParams::default(), pod).await
+pub async fn create_pod(client: &Client, namespace: &str, pod: &Pod) -> kube::Result<ObjectMeta> {
+    let body = serde_json::to_vec(pod).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(Pod::url_path(&(), Some(namespace)));
+    metadata(client, request.create(&PostParams::default(), body)).await
+}
+
+/// Patches the status of a pod; the patch names its uid. The answer is its metadata.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn patch_pod_status(
+    client: &Client,
+    (namespace, name): (&str, &str),
+    patch: Value,
+) -> kube::Result<ObjectMeta> {
+    let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
+    let request = Request::new(Pod::url_path(&(), Some(namespace)));
+    metadata(client, request.patch_subresource("status", name, &params, &patch)).await
+}
+
+/// Sends a write and reads the metadata of the answer.
+async fn metadata(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+) -> kube::Result<ObjectMeta> {
+    /// What is read of an answer.
+    #[derive(Deserialize)]
+    struct Written {
+        #[serde(default)]
+        metadata: ObjectMeta,
+    }
+    let mut request = request.map_err(kube::Error::BuildRequest)?;
+    let accepted = HeaderValue::from_static(METADATA_ONLY);
+    request.headers_mut().insert(header::ACCEPT, accepted);
+    client.request::<Written>(request).await.map(|written| written.metadata)
 }
 
 /// Patches a pod; the patch names its uid.

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, ResourceExt};
 use lockstep_control::engine::{Backoff, WorkQueue};
 use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
@@ -86,6 +87,10 @@ struct Entry {
     memory: Memory,
     /// Whether the last write failed.
     is_failing: bool,
+    /// The version our last write made, until the watch tells of it. What the watch tells is shared
+    /// by all who listen; an answer of our own would be one more copy for as long as the pod is
+    /// there.
+    awaited: Option<u64>,
 }
 
 /// What an agent hears.
@@ -236,18 +241,21 @@ impl<B: Backend> Agent<B> {
         let Some(uid) = pod.uid() else { return };
         match self.pods.get_mut(&uid) {
             Some(entry) => {
-                // Our own writes come back through the watch, at times after newer ones: nothing
-                // follows from them that was not known.
                 if version(&pod) <= version(&entry.pod) {
                     return;
                 }
                 entry.pod = pod;
+                if entry.awaited.is_some_and(|awaited| awaited <= version(&entry.pod)) {
+                    entry.awaited = None;
+                    entry.memory.status_written();
+                }
             }
             None => {
                 let mut known = self.found.take(&uid);
                 known.extend(self.backend.recover_pod(&pod));
                 let memory = Memory::recover(&pod, &known);
-                self.pods.insert(uid.clone(), Entry { pod, memory, is_failing: false });
+                let entry = Entry { pod, memory, is_failing: false, awaited: None };
+                self.pods.insert(uid.clone(), entry);
             }
         }
         self.queue.add(uid, now);
@@ -301,5 +309,9 @@ impl<B: Backend> Agent<B> {
 
 /// The version of an object as a number; versions of one server only grow.
 fn version(pod: &Pod) -> u64 {
-    pod.resource_version().and_then(|version| version.parse().ok()).unwrap_or(0)
+    version_of(&pod.metadata)
+}
+
+fn version_of(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -225,7 +225,7 @@ impl Pass {
 
 async fn create(client: Client, namespace: String, wanted: NewPod) -> Vec<Answer> {
     let refused = match write::create_pod(&client, &namespace, &wanted.pod).await {
-        Ok(pod) => return vec![Answer::Created(pod)],
+        Ok(metadata) => return vec![Answer::Created(Pod { metadata, ..*wanted.pod })],
         Err(error) => refusal(&error),
     };
     let mut found = None;

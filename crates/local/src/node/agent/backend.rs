@@ -178,9 +178,9 @@ pub enum Outcome {
         /// The answer.
         outcome: ProbeOutcome,
     },
-    /// The status was written: the object as it is now. `None` when it is no longer the one we
-    /// know.
-    Written(Result<Option<Box<Pod>>, kube::Error>),
+    /// The status was written: the version the object has now. `None` when it is no longer the one
+    /// we know.
+    Written(Result<Option<u64>, kube::Error>),
     /// The object was deleted for good, or why not.
     Deleted(Result<(), kube::Error>),
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use lockstep_control::plan::pod::{Event, Role, Step, containers, spec_of, thresholds};
+use lockstep_operator::write;
 use tracing::warn;
 
 use super::backend::{Backend, Outcome, Told};
@@ -102,13 +103,14 @@ impl<B: Backend> Agent<B> {
                 let limits = spec.and_then(|(_, it)| spec_of(it, kind)).map(thresholds);
                 memory.probed(&container, attempt, kind, &outcome, limits.unwrap_or((3, 1)));
             }
-            Outcome::Written(Ok(Some(pod))) => {
-                memory.status_written();
+            Outcome::Written(Ok(Some(version))) => {
                 entry.is_failing = false;
                 self.backoff.succeeded(&uid);
-                if super::version(&pod) > super::version(&entry.pod) {
-                    entry.pod = Arc::from(pod);
+                if version > super::version(&entry.pod) {
+                    entry.awaited = Some(version);
+                    return;
                 }
+                memory.status_written();
             }
             // The watch is about to tell what the pod is by now, or that it is gone.
             Outcome::Written(Ok(None)) => {
@@ -172,18 +174,13 @@ impl<B: Backend> Agent<B> {
     }
 }
 
-/// Writes the status; gives back the object as it is now, `None` when it is no longer the one we
-/// know.
-async fn write_status(
-    client: &Client,
-    pod: &Pod,
-    status: &PodStatus,
-) -> kube::Result<Option<Box<Pod>>> {
+/// Writes the status; gives back the version the object has now, `None` when it is no longer the one
+/// we know.
+async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> kube::Result<Option<u64>> {
     let patch = status_patch(pod, status).map_err(kube::Error::SerdeError)?;
-    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-    let params = PatchParams::default();
-    match api.patch_status(&pod.name_any(), &params, &Patch::Strategic(patch)).await {
-        Ok(pod) => Ok(Some(Box::new(pod))),
+    let namespace = pod.namespace().unwrap_or_default();
+    match write::patch_pod_status(client, (&namespace, &pod.name_any()), patch).await {
+        Ok(meta) => Ok(Some(super::version_of(&meta))),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         // The pod has changed meanwhile, or another one has taken its name.
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
