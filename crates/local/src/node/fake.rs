@@ -2,8 +2,9 @@
 //!
 //! A pod on a fake node is Running as soon as it is seen. The annotation
 //! [`RUN_SECONDS`] makes its main containers end after that many seconds, with the exit code of
-//! [`EXIT_CODE`] (0 if absent). Without it they run until they are deleted. Probes always succeed.
-//! One loop serves all fake nodes.
+//! [`EXIT_CODE`] (0 if absent). With 0 seconds it has ended as soon as it is seen and is never said
+//! to run. Without the annotation they run until they are deleted. Probes always succeed. One loop
+//! serves all fake nodes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -266,6 +267,20 @@ impl FakeBackend {
         let _nobody_hears = self.ends.send((Instant::now(), ended));
     }
 
+    /// Starts a container. One that takes no time has ended when this is told, as on a real node
+    /// that looks only after it is over.
+    fn launch(&self, pod: &Pod, container: &str, attempt: u32) -> Launched {
+        let at = Timestamp::now();
+        let exit = match run_of(pod, container) {
+            Some((Duration::ZERO, code)) => Some(exit(code, (at, at))),
+            _ => {
+                self.end_later(pod, container, attempt, at);
+                None
+            }
+        };
+        Launched { at, notes: Vec::new(), exit }
+    }
+
     /// Ends a container that runs since `since` when its time has come, if it ever does.
     fn end_later(&self, pod: &Pod, container: &str, attempt: u32, since: Timestamp) {
         let Some((wait, code)) = run_of(pod, container) else { return };
@@ -312,9 +327,7 @@ impl Backend for FakeBackend {
         container: &str,
         attempt: u32,
     ) -> Option<Result<Launched, StartFailure>> {
-        let at = Timestamp::now();
-        self.end_later(pod, container, attempt, at);
-        Some(Ok(Launched { at, notes: Vec::new() }))
+        Some(Ok(self.launch(pod, container, attempt)))
     }
 
     fn start(
@@ -323,9 +336,7 @@ impl Backend for FakeBackend {
         container: String,
         attempt: u32,
     ) -> BoxFuture<'static, Result<Launched, StartFailure>> {
-        let at = Timestamp::now();
-        self.end_later(&pod, &container, attempt, at);
-        std::future::ready(Ok(Launched { at, notes: Vec::new() })).boxed()
+        std::future::ready(Ok(self.launch(&pod, &container, attempt))).boxed()
     }
 
     fn run_hook(
@@ -404,20 +415,24 @@ fn ended(
     container: &str,
     attempt: u32,
     code: i32,
-    (started_at, finished_at): (Timestamp, Timestamp),
+    times: (Timestamp, Timestamp),
 ) -> Ended {
     Ended {
         pod_uid: pod_uid.to_owned(),
         container: container.to_owned(),
         attempt,
-        exit: Exit {
-            code,
-            signal: (code > 128).then(|| code - 128),
-            reason: Exit::ordinary_reason(code, false).to_owned(),
-            started_at: Some(started_at),
-            finished_at: Some(finished_at),
-            ..Exit::default()
-        },
+        exit: exit(code, times),
+    }
+}
+
+fn exit(code: i32, (started_at, finished_at): (Timestamp, Timestamp)) -> Exit {
+    Exit {
+        code,
+        signal: (code > 128).then(|| code - 128),
+        reason: Exit::ordinary_reason(code, false).to_owned(),
+        started_at: Some(started_at),
+        finished_at: Some(finished_at),
+        ..Exit::default()
     }
 }
 

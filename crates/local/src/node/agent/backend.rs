@@ -97,13 +97,15 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// A container that runs.
+/// A container that was started.
 #[derive(Clone, Debug)]
 pub struct Launched {
     /// Since when.
     pub at: Timestamp,
     /// What users should be told about it.
     pub notes: Vec<Told>,
+    /// How it ended, if it already has: then nobody need be told that it ran.
+    pub exit: Option<Exit>,
 }
 
 /// Something users should be told about a container.

@@ -90,6 +90,9 @@ impl<B: Backend> Agent<B> {
             Outcome::SetUp(Err(message)) => memory.set_up_failed(message, options, now),
             Outcome::Started { container, attempt, result: Ok(launched) } => {
                 memory.started(&container, attempt, launched.at);
+                if let Some(exit) = launched.exit {
+                    memory.exited(&container, attempt, exit);
+                }
                 notes.extend(launched.notes.into_iter().map(|told| (told, container.clone())));
             }
             Outcome::Started { container, attempt, result: Err(failure) } => {
@@ -237,7 +240,7 @@ mod tests {
             _container: String,
             _attempt: u32,
         ) -> BoxFuture<'static, Result<Launched, StartFailure>> {
-            async { Ok(Launched { at: Timestamp::now(), notes: Vec::new() }) }.boxed()
+            async { Ok(Launched { at: Timestamp::now(), notes: Vec::new(), exit: None }) }.boxed()
         }
 
         fn run_hook(

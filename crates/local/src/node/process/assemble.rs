@@ -57,7 +57,7 @@ impl Inner {
                 notes.push(limits_note(started.limited_by));
             }
         }
-        Ok(Launched { at: started.at, notes })
+        Ok(Launched { at: started.at, notes, exit: None })
     }
 
     async fn assemble(
