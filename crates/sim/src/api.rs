@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use lockstep_api::{
     Resource, Status,
     decode::FieldValidation,
@@ -17,6 +18,8 @@ use lockstep_store::{
     rest::{self, Answer, Catalog, DeleteOptions, Plan, Scene},
 };
 use serde_json::json;
+
+use crate::parsed::Parsed;
 
 /// The only namespace there is.
 pub const NAMESPACE: &str = "sim";
@@ -39,6 +42,8 @@ pub struct Api {
     pods: Arc<Resource>,
     now: Timestamp,
     uids: u32,
+    parsed_jobs: Parsed<Job>,
+    parsed_pods: Parsed<Pod>,
     /// What the garbage collector still has to look at.
     candidates: BTreeSet<Candidate>,
     /// The last revision the garbage collector has been told of.
@@ -60,7 +65,19 @@ impl Api {
             (resource("batch", "jobs"), resource("", "pods"), resource("", "namespaces"));
         let store = Store::new(Limits::default());
         let (candidates, collected) = (BTreeSet::new(), 0);
-        let mut api = Self { store, catalog, jobs, pods, now, uids: 0, candidates, collected };
+        let (parsed_jobs, parsed_pods) = (Parsed::default(), Parsed::default());
+        let mut api = Self {
+            store,
+            catalog,
+            jobs,
+            pods,
+            now,
+            uids: 0,
+            parsed_jobs,
+            parsed_pods,
+            candidates,
+            collected,
+        };
         let namespace = map(json!({"metadata": {"name": NAMESPACE}}));
         api.write(&namespaces, "", |scene| rest::create(scene, namespace))
             .expect("a namespace can be made");
@@ -94,6 +111,16 @@ impl Api {
     pub fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Object>> {
         let key = object::key(NAMESPACE, name);
         self.snapshot().get(&self.resource(kind).table, &key)
+    }
+
+    /// A Job, as its kind.
+    pub fn job(&mut self, object: &Arc<Object>) -> Arc<Job> {
+        self.parsed_jobs.get(object)
+    }
+
+    /// A pod, as its kind.
+    pub fn pod(&mut self, object: &Arc<Object>) -> Arc<Pod> {
+        self.parsed_pods.get(object)
     }
 
     /// All objects of a kind.

@@ -11,6 +11,8 @@ mod rest;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Deref,
+    sync::Arc,
 };
 
 use jiff::Timestamp;
@@ -19,7 +21,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 use lockstep_api::labels;
-use lockstep_store::{Event, Object, Revision};
+use lockstep_store::{Event, Revision};
 
 use crate::{
     api::{Api, Kind},
@@ -65,7 +67,7 @@ pub enum Author {
 #[derive(Debug)]
 struct JobBook {
     name: Box<str>,
-    spec: JobSpec,
+    spec: Spec,
     status: JobStatus,
     is_deleting: bool,
     is_gone: bool,
@@ -78,6 +80,18 @@ struct JobBook {
     indexes_done: BTreeSet<i32>,
     /// Who wrote that it has ended, and the revision of pods it had seen.
     ended_by: Option<(usize, Revision)>,
+}
+
+/// The spec of a Job, which always has one.
+#[derive(Clone, Debug)]
+struct Spec(Arc<Job>);
+
+impl Deref for Spec {
+    type Target = JobSpec;
+
+    fn deref(&self) -> &JobSpec {
+        self.0.spec.as_ref().expect("the API accepts no Job without one")
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +166,7 @@ struct PodBook {
     made_by: Option<usize>,
     index: Option<i32>,
     /// The whole pod, once it has ended.
-    ended: Option<Box<Pod>>,
+    ended: Option<Arc<Pod>>,
     /// The revision in which it ended; 0 while it has not.
     ended_at: Revision,
     /// The last Job that controlled it when it had ended.
@@ -190,7 +204,12 @@ impl Checker {
     ///
     /// # Errors
     /// The first thing found that must never happen.
-    pub fn observe(&mut self, api: &Api, now: Timestamp, author: Author) -> Result<(), Violation> {
+    pub fn observe(
+        &mut self,
+        api: &mut Api,
+        now: Timestamp,
+        author: Author,
+    ) -> Result<(), Violation> {
         if api.snapshot().revision() == self.seen {
             return Ok(());
         }
@@ -206,7 +225,10 @@ impl Checker {
             })?;
             self.seen = revision;
             match kind {
-                Kind::Job => self.observe_job(&event, now, author)?,
+                Kind::Job => {
+                    let job = api.job(&event.object);
+                    self.observe_job(&event, job, (now, author))?;
+                }
                 Kind::Pod => self.observe_pod(api, &event, author)?,
             }
         }
@@ -216,13 +238,12 @@ impl Checker {
     fn observe_job(
         &mut self,
         event: &Event,
-        now: Timestamp,
-        author: Author,
+        job: Arc<Job>,
+        (now, author): (Timestamp, Author),
     ) -> Result<(), Violation> {
         let meta = &event.object.meta;
-        let job: Job = parse(&event.object)?;
-        let spec = job.spec.unwrap_or_default();
-        let status = job.status.unwrap_or_default();
+        let status = job.status.clone().unwrap_or_default();
+        let spec = Spec(job);
         let size = Size {
             parallelism: spec.parallelism.unwrap_or_default(),
             completions: spec.completions,
@@ -254,14 +275,20 @@ impl Checker {
         Ok(())
     }
 
-    fn observe_pod(&mut self, api: &Api, event: &Event, author: Author) -> Result<(), Violation> {
+    fn observe_pod(
+        &mut self,
+        api: &mut Api,
+        event: &Event,
+        author: Author,
+    ) -> Result<(), Violation> {
         let uid = &event.object.meta.uid;
         let is_new = !self.pods.contains_key(uid);
         let before = self.pods.remove(uid);
-        let after = self.pod_book(api, event, before.as_ref(), author)?;
+        let after = self.pod_book(api, event, before.as_ref(), author);
         let is_let_go = !after.is_pinned && author != Author::User;
         if let Some(before) = before.filter(|before| before.is_pinned && is_let_go) {
-            self.check_unpin(&before, event, author)?;
+            let seen = event.before.as_ref().map(|pod| api.pod(pod));
+            self.check_unpin(&before, (event, seen.as_deref()), author)?;
         }
         if after.phase == Phase::Succeeded {
             let owner = after.owner.as_ref().and_then(|owner| self.jobs.get_mut(owner));
@@ -278,11 +305,11 @@ impl Checker {
 
     fn pod_book(
         &self,
-        api: &Api,
+        api: &mut Api,
         event: &Event,
         before: Option<&PodBook>,
         author: Author,
-    ) -> Result<PodBook, Violation> {
+    ) -> PodBook {
         let meta = &event.object.meta;
         let phase = match event.object.field(api.resource(Kind::Pod), "status.phase") {
             Some("Succeeded") => Phase::Succeeded,
@@ -301,8 +328,7 @@ impl Checker {
                 spec.and_then(|spec| spec.restart_policy.as_deref()) == Some("OnFailure")
             });
         let has_ended = phase != Phase::Alive;
-        let pod: Option<Pod> =
-            if has_ended || can_restart { Some(parse(&event.object)?) } else { None };
+        let pod = (has_ended || can_restart).then(|| api.pod(&event.object));
         let statuses =
             pod.as_ref().and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
         let restarts = statuses.into_iter().flatten().map(|status| status.restart_count).sum();
@@ -319,7 +345,7 @@ impl Checker {
             Author::User | Author::Collector => before.is_some_and(|before| is_cut(before, event)),
             Author::Controller { .. } | Author::Node => false,
         };
-        Ok(PodBook {
+        PodBook {
             name: meta.name.clone(),
             owner,
             last_owner,
@@ -334,7 +360,7 @@ impl Checker {
             made_at: before.map_or(event.revision, |before| before.made_at),
             made_by,
             index,
-            ended: pod.filter(|_| has_ended).map(Box::new),
+            ended: pod.filter(|_| has_ended),
             ended_at: match before.map(|before| before.ended_at) {
                 _ if !has_ended => 0,
                 None | Some(0) => event.revision,
@@ -342,7 +368,7 @@ impl Checker {
             },
             ended_for,
             restarts,
-        })
+        }
     }
 }
 
@@ -355,9 +381,4 @@ fn is_cut(before: &PodBook, event: &Event) -> bool {
     (before.is_pinned && !is_pinned)
         || owner != before.owner.as_ref()
         || labels != Some(&meta.labels)
-}
-
-fn parse<T: serde::de::DeserializeOwned>(object: &Object) -> Result<T, Violation> {
-    serde_json::from_slice(&object.body)
-        .map_err(|error| Violation(format!("{} is not what its kind says: {error}", object.key())))
 }

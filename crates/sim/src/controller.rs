@@ -6,7 +6,7 @@ mod call;
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
-use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use k8s_openapi::api::batch::v1::Job;
 use lockstep_control::plan::job::{Jobs, Key, Options, Plan, PodRef, ttl::Ttls};
 use lockstep_store::{Object, Revision};
 
@@ -107,8 +107,10 @@ impl Controller {
         }
         for news in &news {
             match (kind, news) {
-                (Kind::Job, News::Seen(object)) => self.see_job(&typed(object), now),
-                (Kind::Pod, News::Seen(object)) => self.jobs.pod_seen(&typed::<Pod>(object), now),
+                (Kind::Job, News::Seen(object)) => self.see_job(&cluster.api.job(object), now),
+                (Kind::Pod, News::Seen(object)) => {
+                    self.jobs.pod_seen(&cluster.api.pod(object), now);
+                }
                 (Kind::Job, News::Gone(object)) => {
                     let (namespace, name) = (&object.meta.namespace, &object.meta.name);
                     let key = Key { namespace: namespace.to_string(), name: name.to_string() };
@@ -231,11 +233,6 @@ fn told(news: &[News]) -> String {
         News::Gone(object) => format!("the end of {}", object.meta.name),
     };
     news.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// An object as its kind.
-fn typed<T: serde::de::DeserializeOwned>(object: &Object) -> T {
-    serde_json::from_slice(&object.body).expect("the API has accepted it as its kind")
 }
 
 fn reference(pod: &Object) -> PodRef {

@@ -15,6 +15,7 @@ pub mod controller;
 pub mod faults;
 pub mod manifest;
 pub mod node;
+pub mod parsed;
 pub mod shrink;
 pub mod trace;
 pub mod user;

@@ -136,7 +136,8 @@ impl World {
             return Err(Violation(format!("not at rest after {EVENTS_MAX} events")));
         }
         let author = self.happen(happening)?;
-        self.checker.observe(&self.cluster.api, self.cluster.now(), author)?;
+        let now = self.cluster.now();
+        self.checker.observe(&mut self.cluster.api, now, author)?;
         self.node.observe(&mut self.cluster);
         self.plan_work();
         Ok(true)

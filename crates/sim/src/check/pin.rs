@@ -1,5 +1,6 @@
 //! When a controller may let go of a pod: once it is counted, or if it need not be.
 
+use k8s_openapi::api::core::v1::Pod;
 use lockstep_store::{Event, Revision};
 
 use super::{
@@ -14,7 +15,7 @@ impl Checker {
     pub(super) fn check_unpin(
         &self,
         pod: &PodBook,
-        event: &Event,
+        (event, seen_before): (&Event, Option<&Pod>),
         author: Author,
     ) -> Result<(), Violation> {
         let uid = &*event.object.meta.uid;
@@ -40,7 +41,8 @@ impl Checker {
             || is_late
             || is_counted(job, uid)
             || !must_count(job, pod, seen.jobs)
-            || (pod.phase != Phase::Succeeded && is_ignored(job, event)?);
+            || (pod.phase != Phase::Succeeded
+                && seen_before.is_some_and(|pod| is_ignored(job, pod)));
         ensure(is_free, || {
             format!(
                 "the finalizer of {} ({:?}, index {:?}) was removed before the pod was counted",
@@ -61,9 +63,8 @@ pub(super) fn is_counted(job: &JobBook, uid: &str) -> bool {
 }
 
 /// Whether the policy of the Job has the end of the pod, as it was before, count for nothing.
-fn is_ignored(job: &JobBook, event: &Event) -> Result<bool, Violation> {
-    let Some(before) = &event.before else { return Ok(false) };
-    Ok(verdict(&job.spec, &super::parse(before)?) == Verdict::Ignore)
+fn is_ignored(job: &JobBook, pod: &Pod) -> bool {
+    verdict(&job.spec, pod) == Verdict::Ignore
 }
 
 /// Whether a pod in this state must be counted by its uid before it is let go.

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use jiff::Timestamp;
-use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
+use k8s_openapi::api::core::v1::Pod;
 use lockstep_api::{
     Status, json,
     strategy::{Json, Propagation},
@@ -15,7 +15,7 @@ use lockstep_control::plan::job::{
 use lockstep_store::{Object, patch::Patch, rest::DeleteOptions};
 use serde_json::{Value, json};
 
-use super::{ACTOR, Controller, typed};
+use super::{ACTOR, Controller};
 use crate::{
     api::{Api, Kind, map},
     check::Violation,
@@ -167,9 +167,9 @@ impl Controller {
                 api.delete(Kind::Pod, &pod.name, &options).map(Some)
             }
             Call::Expire(key) => {
-                let Some(job) = api.get(Kind::Job, &key.name) else { return Ok(None) };
+                let Some(job) = api.get(Kind::Job, &key.name).cloned() else { return Ok(None) };
                 let uid = Some(job.meta.uid.to_string());
-                match expiry(&typed::<Job>(job)) {
+                match expiry(&api.job(&job)) {
                     Expiry::At(at) if at <= api.now() => {}
                     Expiry::At(_) | Expiry::Never | Expiry::Unknown => return Ok(None),
                 }
@@ -194,7 +194,7 @@ impl Controller {
     /// Tells the driver what became of a request; whether it failed.
     fn report(
         &mut self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         call: Call,
         answer: Result<Option<Arc<Object>>, Status>,
     ) -> bool {
@@ -204,14 +204,15 @@ impl Controller {
             return false;
         };
         let answer = answer.map_err(|status| refusal(&status));
-        let jobs = &mut self.jobs;
+        let (jobs, api) = (&mut self.jobs, &mut cluster.api);
         match (call, answer) {
             (Call::WriteStatus(_), Ok(object)) => {
-                object.iter().for_each(|job| jobs.status_written(&key, &typed(job)));
+                object.iter().for_each(|job| jobs.status_written(&key, &api.job(job)));
                 false
             }
             (Call::Relist { uids }, Ok(_)) => {
-                let pods: Vec<Pod> = cluster.api.list(Kind::Pod).map(|pod| typed(pod)).collect();
+                let pods: Vec<Arc<Object>> = api.list(Kind::Pod).cloned().collect();
+                let pods: Vec<Pod> = pods.iter().map(|pod| (*api.pod(pod)).clone()).collect();
                 jobs.relisted(&key, &uids, &pods);
                 false
             }
@@ -220,18 +221,19 @@ impl Controller {
                 true
             }
             (Call::Create(_), Ok(object)) => {
-                object.iter().for_each(|pod| drop(jobs.created(&key, &typed(pod))));
+                object.iter().for_each(|pod| drop(jobs.created(&key, &api.pod(pod))));
                 false
             }
             (Call::Create(new), Err(refusal)) => {
-                let found = cluster.api.get(Kind::Pod, &new.name).map(|pod| typed::<Pod>(pod));
+                let found = api.get(Kind::Pod, &new.name).cloned().map(|pod| api.pod(&pod));
                 let is_there = refusal.kind == RefusalKind::AlreadyExists;
-                jobs.create_failed(&key, &new, &refusal, found.as_ref().filter(|_| is_there));
+                let found = found.as_deref().filter(|_| is_there);
+                jobs.create_failed(&key, &new, &refusal, found);
                 true
             }
             (Call::Delete(pod), Ok(object)) => {
-                let answer = object.map(|pod| typed::<Pod>(&pod));
-                jobs.deleted(&key, &pod, answer.as_ref());
+                let answer = object.map(|pod| api.pod(&pod));
+                jobs.deleted(&key, &pod, answer.as_deref());
                 false
             }
             (Call::Delete(pod), Err(refusal)) => {
@@ -239,7 +241,7 @@ impl Controller {
                 refusal.kind != RefusalKind::NotFound
             }
             (_, Ok(object)) => {
-                object.iter().for_each(|pod| jobs.patched(&key, &typed(pod)));
+                object.iter().for_each(|pod| jobs.patched(&key, &api.pod(pod)));
                 false
             }
             (Call::Strip(pod), Err(refusal)) => {
