@@ -255,15 +255,15 @@ impl Controller {
     /// Lets pods go whose Jobs are gone.
     fn clean_up(&mut self) {
         while let Ok(permit) = Arc::clone(&self.orphans).try_acquire_owned() {
-            let Some(pod) = self.jobs.next_orphan(Timestamp::now()) else { return };
+            let Some(orphan) = self.jobs.next_orphan(Timestamp::now()) else { return };
             let ticket = self.metrics.orphan_queue.started(0.0);
             let (client, teller) = (self.client.clone(), self.teller.clone());
             let metrics = Arc::clone(&self.metrics);
             self.tasks.spawn(async move {
-                let outcome = carry_out::remove_finalizer(&client, &pod).await;
+                let outcome = carry_out::let_go(&client, &orphan).await;
                 drop(permit);
                 metrics.orphan_queue.finished(ticket);
-                teller.tell(Message::Orphan(pod, outcome.err())).await;
+                teller.tell(Message::Orphan(orphan.pod, outcome.err())).await;
             });
         }
     }

@@ -186,8 +186,8 @@ impl Controller {
             });
             let calls = call::cut(plan.steps);
             self.pass = Some(Pass { key: Some(key), calls, failed: None, seen });
-        } else if let Some(pod) = self.jobs.next_orphan(now) {
-            let calls = VecDeque::from([(0, Call::LetGo(pod))]);
+        } else if let Some(orphan) = self.jobs.next_orphan(now) {
+            let calls = VecDeque::from([(0, Call::LetGo(orphan))]);
             self.pass = Some(Pass { key: None, calls, failed: None, seen });
         } else if let Some((key, _)) = self.ttls.next(now) {
             let calls = VecDeque::from([(0, Call::Expire(key))]);

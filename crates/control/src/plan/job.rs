@@ -45,7 +45,7 @@ use k8s_openapi::api::batch::v1::{JobSpec, JobStatus};
 pub use event::Event;
 pub use fact::{Fact, Metric};
 pub use indexes::Indexes;
-pub use jobs::{Done, Jobs, Key, Refusal, RefusalKind};
+pub use jobs::{Done, Jobs, Key, Orphan, Refusal, RefusalKind};
 pub use memory::Memory;
 pub use options::{BUILT_IN, Options};
 pub use step::{Action, Creation, NewPod, Plan, PodRef, StatusWrite, Step, slow_start};

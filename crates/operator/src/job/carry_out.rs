@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::api::ListParams;
 use kube::{Api, Client};
 use lockstep_control::plan::job::{
-    Key, NewPod, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
+    Key, NewPod, Orphan, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
 };
 use serde_json::Value;
 use tracing::error;
@@ -284,7 +284,16 @@ async fn release(client: Client, pod: PodRef, job_uid: String) -> Vec<Answer> {
 }
 
 /// Takes the tracking finalizer off a pod that no Job counts.
-pub(super) async fn remove_finalizer(client: &Client, pod: &PodRef) -> Result<(), Refusal> {
+pub(super) async fn let_go(client: &Client, orphan: &Orphan) -> Result<(), Refusal> {
+    let pod = &orphan.pod;
+    if let Some((Key { namespace, name }, uid)) = &orphan.unseen {
+        let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+        let found = api.get_metadata_opt(name).await.map_err(|error| refusal(&error))?;
+        if found.is_some_and(|job| job.metadata.uid.as_ref() == Some(uid)) {
+            let message = format!("its Job {namespace}/{name} is there, but not known yet");
+            return Err(Refusal { kind: RefusalKind::Conflict, message });
+        }
+    }
     let patch = patch::remove_finalizer(pod);
     match write::patch_pod(client, &pod.namespace, &pod.name, patch).await {
         Ok(_) => Ok(()),

@@ -9,7 +9,7 @@ use lockstep_api::{
     strategy::{Json, Propagation},
 };
 use lockstep_control::plan::job::{
-    Key, NewPod, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
+    Key, NewPod, Orphan, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
     ttl::{Expiry, expiry},
 };
 use lockstep_store::{Object, patch::Patch, rest::DeleteOptions};
@@ -44,7 +44,7 @@ pub(super) enum Call {
     Delete(PodRef),
     Unpin(PodRef),
     /// Takes the finalizer off a pod that is nobody's.
-    LetGo(PodRef),
+    LetGo(Orphan),
     /// Deletes a Job that has been kept long enough, unless it says otherwise by now.
     Expire(Key),
 }
@@ -158,7 +158,15 @@ impl Controller {
                 pod.remove("kind");
                 api.create(Kind::Pod, pod).map(Some)
             }
-            Call::Strip(pod) | Call::Unpin(pod) | Call::LetGo(pod) => {
+            Call::Strip(pod) | Call::Unpin(pod) => {
+                send_patch(api, pod, &patch::remove_finalizer(pod)).map(Some)
+            }
+            Call::LetGo(Orphan { pod, unseen }) => {
+                if let Some((key, uid)) = unseen
+                    && api.get(Kind::Job, &key.name).is_some_and(|job| *job.meta.uid == **uid)
+                {
+                    return Err(Status::modified(api.resource(Kind::Job), &key.name));
+                }
                 send_patch(api, pod, &patch::remove_finalizer(pod)).map(Some)
             }
             Call::Delete(pod) => {
@@ -260,7 +268,7 @@ impl Controller {
                 jobs.patch_failed(&key, &pod, &refusal);
                 refusal.kind != RefusalKind::NotFound
             }
-            (Call::Unpin(pod) | Call::LetGo(pod), Err(refusal)) => {
+            (Call::Unpin(pod) | Call::LetGo(Orphan { pod, .. }), Err(refusal)) => {
                 jobs.patch_failed(&key, &pod, &refusal);
                 refusal.kind != RefusalKind::NotFound
             }
@@ -271,7 +279,7 @@ impl Controller {
     /// What became of a request that is part of no pass over a Job.
     fn report_beside<T>(&mut self, call: Call, answer: Result<T, Refusal>, now: Timestamp) {
         match (call, answer) {
-            (Call::LetGo(pod), answer) => {
+            (Call::LetGo(Orphan { pod, .. }), answer) => {
                 self.jobs.orphan_done(&pod, answer.err().as_ref(), now);
             }
             (Call::Expire(key), Err(refusal)) if refusal.kind == RefusalKind::Other => {
@@ -301,7 +309,7 @@ impl Call {
             Self::Strip(pod) => format!("strips {}", pod.name),
             Self::Delete(pod) => format!("deletes {}", pod.name),
             Self::Unpin(pod) => format!("unpins {}", pod.name),
-            Self::LetGo(pod) => format!("lets go of {}", pod.name),
+            Self::LetGo(orphan) => format!("lets go of {}", orphan.pod.name),
             Self::Expire(key) => format!("deletes {}, which has been kept enough", key.name),
         }
     }
@@ -325,7 +333,7 @@ fn disturb(api: &mut Api, call: &Call) {
         | Call::Strip(pod)
         | Call::Delete(pod)
         | Call::Unpin(pod)
-        | Call::LetGo(pod) => (Kind::Pod, pod.name.clone()),
+        | Call::LetGo(Orphan { pod, .. }) => (Kind::Pod, pod.name.clone()),
         Call::Relist { .. } | Call::Create(_) | Call::Expire(_) => return,
     };
     let note = |object: &mut Json| {

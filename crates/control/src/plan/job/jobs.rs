@@ -16,6 +16,7 @@ use crate::plan::job::{
     conditions, fact, memory::Stage, plan, seen,
 };
 
+pub use orphans::Orphan;
 use orphans::Orphans;
 pub use results::{Refusal, RefusalKind};
 use route::Routes;
@@ -358,7 +359,7 @@ impl Jobs {
         let left: Vec<PodRef> = left.collect();
         self.routes.disown(key, entry.view.uid());
         for pod in left {
-            self.orphans.add(pod, now);
+            self.orphans.add_left(pod, now);
         }
         // Pods that waited to be adopted wait for nobody now.
         self.free_orphans(&key.namespace, now);

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::plan::job::{
-    Event, Fact, Jobs, Key, Memory, NewPod, Options, Plan, PodRef, Refusal, RefusalKind,
+    Event, Fact, Jobs, Key, Memory, NewPod, Options, Orphan, Plan, PodRef, Refusal, RefusalKind,
     StatusWrite, Step, Waiting, plan, slow_start,
 };
 
@@ -403,9 +403,14 @@ impl World {
 
     /// Runs the next pass, and the next orphan, if there are any.
     pub(crate) fn pass(&mut self) -> Option<Plan> {
-        while let Some(pod) = self.driver.next_orphan(self.now) {
-            self.log.push(format!("free {}", pod.name));
-            let refusal = self.strip(&pod).err();
+        while let Some(Orphan { pod, unseen }) = self.driver.next_orphan(self.now) {
+            let job = self.job.as_ref().and_then(|job| job.metadata.uid.as_ref());
+            let refusal = if unseen.is_some_and(|(_, uid)| job == Some(&uid)) {
+                Some(refusal(RefusalKind::Conflict))
+            } else {
+                self.log.push(format!("free {}", pod.name));
+                self.strip(&pod).err()
+            };
             self.driver.orphan_done(&pod, refusal.as_ref(), self.now);
         }
         let (key, plan) = self.driver.next(self.now)?;

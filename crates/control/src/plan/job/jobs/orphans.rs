@@ -6,9 +6,19 @@ use jiff::Timestamp;
 
 use crate::engine::{Backoff, WorkQueue};
 use crate::plan::job::{
-    Options, PodRef,
+    Key, Options, PodRef,
     jobs::{Jobs, Refusal, RefusalKind, after},
 };
+
+/// A pod that nobody counts any more, and that still carries the tracking finalizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    /// The pod.
+    pub pod: PodRef,
+    /// The Job that the pod names, and its uid, if no watch has ever told of it. It may be gone, or
+    /// the watch of Jobs may be behind the one of pods: only the API knows.
+    pub unseen: Option<(Key, String)>,
+}
 
 /// The namespace and name of a pod.
 pub(super) type PodKey = (String, String);
@@ -16,7 +26,8 @@ pub(super) type PodKey = (String, String);
 /// Pods that may have to lose their finalizer without being counted.
 #[derive(Clone, Debug)]
 pub(super) struct Orphans {
-    pods: BTreeMap<PodKey, PodRef>,
+    /// Each with whether its Job was seen to go.
+    pods: BTreeMap<PodKey, (PodRef, bool)>,
     queue: WorkQueue<PodKey>,
     backoff: Backoff<PodKey>,
 }
@@ -33,7 +44,17 @@ impl Orphans {
     pub(super) fn add(&mut self, pod: PodRef, now: Timestamp) {
         let key = (pod.namespace.clone(), pod.name.clone());
         self.queue.add(key.clone(), now);
-        self.pods.insert(key, pod);
+        let known = self.pods.get(&key).filter(|(known, _)| known.uid == pod.uid);
+        let is_left = known.is_some_and(|(_, is_left)| *is_left);
+        self.pods.insert(key, (pod, is_left));
+    }
+
+    /// Adds a pod whose Job was seen to go.
+    pub(super) fn add_left(&mut self, pod: PodRef, now: Timestamp) {
+        let key = (pod.namespace.clone(), pod.name.clone());
+        self.queue.add(key.clone(), now);
+        // Nobody is left to count it, whatever has become of it since it was seen.
+        self.pods.insert(key, (PodRef { version: None, ..pod }, true));
     }
 
     pub(super) fn remove(&mut self, key: &PodKey) {
@@ -48,10 +69,12 @@ impl Orphans {
 }
 
 impl Jobs {
-    /// A pod that nobody counts any more and whose finalizer is to be removed, if there is one:
-    /// send [`patch::remove_finalizer`](crate::plan::job::patch::remove_finalizer), then say
+    /// A pod that nobody counts any more and whose finalizer is to be removed, if there is one.
+    /// If it has an unseen Job, ask the API for that; if it is there, the pod is no orphan, which
+    /// is a [`RefusalKind::Conflict`]. Else send
+    /// [`patch::remove_finalizer`](crate::plan::job::patch::remove_finalizer). Then say
     /// [`Jobs::orphan_done`].
-    pub fn next_orphan(&mut self, now: Timestamp) -> Option<PodRef> {
+    pub fn next_orphan(&mut self, now: Timestamp) -> Option<Orphan> {
         if !self.is_ready() {
             return None;
         }
@@ -59,7 +82,10 @@ impl Jobs {
             let key = self.orphans.queue.take_due(now)?;
             let is_wanted = self.is_orphan(&key);
             match self.orphans.pods.get(&key) {
-                Some(pod) if is_wanted => return Some(pod.clone()),
+                Some((pod, is_left)) if is_wanted => {
+                    let unseen = self.owner_of(&key).filter(|_| !is_left);
+                    return Some(Orphan { pod: pod.clone(), unseen });
+                }
                 _ => {
                     self.orphans.queue.done(&key);
                     self.orphans.remove(&key);

@@ -187,6 +187,14 @@ impl Jobs {
         }
     }
 
+    /// The Job that a pod names as its owner, and its uid.
+    pub(super) fn owner_of(&self, key: &PodKey) -> Option<(Key, String)> {
+        match &self.routes.pods.get(key)?.owner {
+            Owner::Job { key, uid } => Some((key.clone(), uid.clone())),
+            Owner::Nobody | Owner::SomethingElse => None,
+        }
+    }
+
     /// Looks again at the pods of a namespace that have no controller: a Job that might have
     /// adopted one no longer will.
     pub(super) fn free_orphans(&mut self, namespace: &str, now: Timestamp) {

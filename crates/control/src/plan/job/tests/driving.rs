@@ -324,6 +324,30 @@ fn pods_that_nobody_counts_lose_their_finalizers() {
     assert_eq!(held, ["external", "others", "unknown"], "a Job may only not be known yet");
 }
 
+// rule: job 3.2
+#[test]
+fn a_pod_is_not_freed_while_its_job_is_only_not_known_yet() {
+    let mut world = World::new(json!({}));
+    world.settle();
+    let pod = world.active().remove(0);
+    world.succeed_all();
+    world.delete_pod(&pod);
+    // A new leader: its watch of pods is ahead of the one of Jobs.
+    world.driver = Jobs::new(Options::default());
+    world.driver.jobs_listing();
+    world.driver.jobs_listed(world.now);
+    world.driver.pods_listing();
+    world.driver.pod_seen(&world.pod(&pod).clone(), world.now);
+    world.driver.pods_listed(world.now);
+    assert!(world.pass().is_none());
+    assert!(is_tracked(world.pod(&pod)), "nobody has counted it");
+    world.driver.job_seen(&world.job.clone().unwrap(), world.now);
+    let later = world.now + SignedDuration::from_secs(60);
+    world.settle_until(later);
+    assert_eq!(world.status().succeeded, Some(1));
+    assert!(!world.pods.values().any(is_tracked));
+}
+
 // rule: job 3.2, job 3.3.2, job 3.15
 #[test]
 fn pods_of_a_job_that_is_gone_are_freed_and_refusals_tried_again() {
@@ -337,6 +361,18 @@ fn pods_of_a_job_that_is_gone_are_freed_and_refusals_tried_again() {
     world.settle();
     assert!(!world.pods.values().any(is_tracked));
     assert_eq!(world.driver.next_due(), None);
+}
+
+// rule: job 3.2, job 3.15
+#[test]
+fn pods_of_a_job_that_is_gone_are_freed_whatever_became_of_them() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
+    world.settle();
+    world.remove_job();
+    world.active().iter().for_each(|pod| world.run(pod));
+    world.deliver(1);
+    world.pass();
+    assert!(!world.pods.values().any(is_tracked), "what was seen of them does not matter");
 }
 
 // rule: job 3.2
