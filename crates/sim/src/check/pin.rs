@@ -5,6 +5,7 @@ use lockstep_store::{Event, Revision};
 
 use super::{
     Author, Checker, JobBook, Phase, PodBook, Violation,
+    counts::indexes,
     ending::is_known,
     ensure,
     policy::{Verdict, verdict},
@@ -77,8 +78,10 @@ fn must_count(job: &JobBook, pod: &PodBook, seen: Revision) -> bool {
             return false;
         };
         if pod.phase == Phase::Succeeded {
-            let done = job.status.completed_indexes.as_deref().unwrap_or_default();
-            return !super::counts::indexes(done).contains(&index);
+            // What is decided about an index stays: a success that comes after its failure, of a
+            // pod that a second leader made, is none.
+            let decided = [&job.status.completed_indexes, &job.status.failed_indexes];
+            return !decided.into_iter().flatten().any(|list| indexes(list).contains(&index));
         }
     }
     match pod.phase {
