@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::batch::v1::{JobSpec, JobStatus, UncountedTerminatedPods};
+use serde::{Deserialize, de::value::MapDeserializer};
+use serde_json::Value;
 
 use crate::{
     field::{ErrorList, FieldError, Path},
@@ -15,7 +17,7 @@ use crate::{
 /// Says what is wrong with an update of the status.
 pub(super) fn validate(object: &Json, old: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    let spec: JobSpec = view(object, "spec", &mut errors);
+    let spec = spec_view(object, &mut errors);
     let new: JobStatus = view(object, "status", &mut errors);
     let old: JobStatus = view(old, "status", &mut ErrorList::new());
     let update = Update { spec: &spec, new: &new, old: &old, path: Path::new("status") };
@@ -27,6 +29,20 @@ pub(super) fn validate(object: &Json, old: &Json) -> ErrorList {
     errors.extend(update.criteria());
     errors.extend(update.transitions());
     errors
+}
+
+/// The spec without its template, which is most of it and says nothing about the status. It was
+/// accepted when it was written.
+fn spec_view(object: &Json, errors: &mut ErrorList) -> JobSpec {
+    let Some(Value::Object(spec)) = object.get("spec") else {
+        return view(object, "spec", errors);
+    };
+    let fields = spec.iter().filter(|(field, _)| *field != "template");
+    let fields = fields.map(|(field, value)| (field.as_str(), value));
+    JobSpec::deserialize(MapDeserializer::new(fields)).unwrap_or_else(|why: serde_json::Error| {
+        errors.push(FieldError::invalid_unshown(&Path::new("spec"), &why.to_string()));
+        JobSpec::default()
+    })
 }
 
 /// Whether any condition of a type is true.
