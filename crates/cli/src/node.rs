@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use lockstep_api::names;
 use lockstep_local::{
     embedded::{self, NodeOptions as Wanted},
     node::{fake::FakeOptions, runtime::RuntimeOptions},
@@ -14,7 +15,7 @@ use lockstep_local::{
 #[command(next_help_heading = "Nodes")]
 pub(crate) struct NodeOptions {
     /// What the node is called [default: the machine's name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = node_name)]
     node_name: Option<String>,
     /// What the node has, over what is found: cpu=8,memory=32Gi,nvidia.com/gpu=2
     #[arg(long, value_name = "NAME=AMOUNT", value_delimiter = ',', value_parser = amount)]
@@ -58,6 +59,13 @@ impl NodeOptions {
             ..FakeOptions::new(count)
         });
         options
+    }
+}
+
+fn node_name(text: &str) -> Result<String, String> {
+    match names::name_is_dns_subdomain(text, false).first() {
+        Some(problem) => Err(problem.clone()),
+        None => Ok(text.to_owned()),
     }
 }
 
@@ -137,6 +145,7 @@ mod tests {
     fn amounts_and_images_must_make_sense() {
         assert_eq!(amount("cpu=8"), Ok(("cpu".to_owned(), Quantity("8".to_owned()))));
         assert!(amount("cpu").is_err() && amount("cpu=many").is_err() && amount("=1").is_err());
+        assert!(node_name("Bad_Node").is_err() && node_name("node-1.local").is_ok());
         assert!(image_command("nginx").is_err() && image_command("nginx= ").is_err());
     }
 }

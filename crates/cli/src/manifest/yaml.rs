@@ -222,7 +222,10 @@ impl<'de> Visitor<'de> for NodeVisitor {
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Node, E> {
         // JSON has no infinity and no NaN, and neither has the API.
         let number = Number::from_f64(value).ok_or_else(|| E::custom(diagnose::NOT_FINITE))?;
-        Ok(Node::Scalar(Value::Number(number)))
+        // Templates write large numbers as 1e+06. YAML does not tell whole numbers from others by
+        // how they are written, and neither does what kubectl makes of them.
+        let whole = format!("{value:.0}").parse::<i64>().ok().filter(|_| value.fract() == 0.0);
+        Ok(Node::Scalar(whole.map_or(Value::Number(number), Value::from)))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
@@ -273,7 +276,9 @@ mod tests {
             ("0644", json!(420)),
             ("-1", json!(-1)),
             ("1.5", json!(1.5)),
-            ("1e3", json!(1000.0)),
+            ("1e3", json!(1000)),
+            ("2.0", json!(2)),
+            ("1e300", json!(1e300)),
             ("2026-01-02", json!("2026-01-02")),
             ("100m", json!("100m")),
             ("[1, a]", json!([1, "a"])),

@@ -1,5 +1,7 @@
 //! Containers start, write, are told to stop, and end with everything they started.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use futures::TryStreamExt;
@@ -191,6 +193,24 @@ async fn only_root_runs_containers_as_others() {
     } else {
         assert_eq!(log.lines().next(), Some(own.as_raw().to_string().as_str()));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_its_user_may_not_run_is_looked_for_further_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let private = folder.path().join("private");
+    fs::create_dir(&private).unwrap();
+    let only_owner = fs::Permissions::from_mode(0o700);
+    fs::write(private.join("sh"), "#!/bin/sh\nexit 7\n").unwrap();
+    fs::set_permissions(private.join("sh"), only_owner.clone()).unwrap();
+    fs::set_permissions(&private, only_owner).unwrap();
+    let mut node = Node::new();
+    let mut launch = script("path", "exit 3");
+    launch.env.retain(|(name, _)| name != "PATH");
+    launch.env.push(("PATH".to_owned(), format!("{}:/usr/bin:/bin", private.display())));
+    launch.credentials.user = Some(12345);
+    let is_other = rustix::process::geteuid().is_root();
+    assert_eq!(node.run(launch).await.code, if is_other { 3 } else { 7 });
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,14 +53,31 @@ impl<'a> Program<'a> {
 
     /// Starts it in a process group of its own.
     pub(super) fn spawn(self, out: OwnedFd, err: OwnedFd) -> Result<Pid, ExecFailure> {
-        let Some((name, arguments)) = self.command.split_first() else {
+        let Some(name) = self.command.first() else {
             return Err(ExecFailure::NotFound { program: String::new() });
         };
-        let program = self.find(name)?;
-        let mut command = Command::new(&program);
+        let mut refusal = None;
+        // What we may run, the user of the container may not: then the next one in the PATH is it.
+        for program in self.find(name)? {
+            let streams = out.try_clone().and_then(|out| Ok((out, err.try_clone()?)));
+            let spawned = streams.and_then(|streams| self.start(&program, streams));
+            match spawned {
+                Ok(pid) => return Ok(pid),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    refusal.get_or_insert(error);
+                }
+                Err(error) => return Err(super::refused(name, &error)),
+            }
+        }
+        let refusal = refusal.unwrap_or_else(|| io::ErrorKind::NotFound.into());
+        Err(super::refused(name, &refusal))
+    }
+
+    fn start(&self, program: &Path, (out, err): (OwnedFd, OwnedFd)) -> io::Result<Pid> {
+        let mut command = Command::new(program);
         command
-            .arg0(name)
-            .args(arguments)
+            .arg0(&self.command[0])
+            .args(&self.command[1..])
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(self.dir)
@@ -74,8 +91,7 @@ impl<'a> Program<'a> {
         unsafe {
             command.pre_exec(prepare);
         }
-        let child = command.spawn().map_err(|error| super::refused(name, &error))?;
-        Ok(Pid::from_child(&child))
+        command.spawn().map(|child| Pid::from_child(&child))
     }
 
     /// What the child does between fork and exec.
@@ -112,8 +128,9 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Finds the program as a shell would, with the errors of a container runtime.
-    fn find(&self, name: &str) -> Result<PathBuf, ExecFailure> {
+    /// Finds the program as a shell would, with the errors of a container runtime: all that have
+    /// the name, and at least one.
+    fn find(&self, name: &str) -> Result<Vec<PathBuf>, ExecFailure> {
         if let Err(error) = std::fs::read_dir(self.dir).or_else(|error| match error.kind() {
             // A folder that cannot be listed may still be entered.
             io::ErrorKind::PermissionDenied => std::fs::read_dir("/"),
@@ -134,15 +151,20 @@ impl<'a> Program<'a> {
                 Ok(_) if !is_executable(&path) => {
                     Err(ExecFailure::PermissionDenied { program: program() })
                 }
-                Ok(_) => Ok(path),
+                Ok(_) => Ok(vec![path]),
             };
         }
         let path = self.env.iter().rev().find(|(key, _)| key == "PATH");
         let path = path.map_or(PATH_DEFAULT, |(_, value)| value);
-        path.split(':')
+        let found: Vec<PathBuf> = path
+            .split(':')
             .map(|dir| self.dir.join(OsStr::from_bytes(dir.as_bytes())).join(name))
-            .find(|path| path.is_file() && is_executable(path))
-            .ok_or_else(|| ExecFailure::NotInPath { program: program() })
+            .filter(|path| path.is_file() && is_executable(path))
+            .collect();
+        if found.is_empty() {
+            return Err(ExecFailure::NotInPath { program: program() });
+        }
+        Ok(found)
     }
 }
 
