@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod conformance;
+mod crds;
 mod e2e;
 mod kubectl;
 mod openapi;
@@ -32,6 +33,8 @@ enum Command {
     Check(check::Options),
     /// Write what is generated from the published OpenAPI documents.
     Openapi(openapi::Options),
+    /// Write what is generated from the types of custom kinds: schemas and definitions.
+    Crds(crds::Options),
     /// Write which test proves which rule of the specifications.
     Conformance(conformance::Options),
     /// Build kubectl from its published Go modules into the user's cache and print its path.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Check(options) => check::run(&options),
         Command::Openapi(options) => openapi::run(&options),
+        Command::Crds(options) => crds::run(&options),
         Command::Conformance(options) => conformance::run(&options),
         Command::Kubectl(options) => kubectl::run(&options),
         Command::E2e(options) => e2e::run(&options),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     gates::Gates,
     job::JobStrategy,
+    jobset::{self, JobSetStrategy},
     kinds::{
         binding::BindingStrategy,
         config_map::ConfigMapStrategy,
@@ -94,6 +95,14 @@ fn groups(gates: Gates) -> Vec<Resource> {
             EndpointSliceStrategy,
         ),
         resource(("events.k8s.io", "v1"), "events", "Event", Namespaced, EventStrategy).short("ev"),
+        resource(
+            (jobset::GROUP, jobset::VERSION),
+            jobset::PLURAL,
+            jobset::KIND,
+            Namespaced,
+            JobSetStrategy::new(gates),
+        )
+        .below("status", STATUS),
         resource(
             ("scheduling.k8s.io", "v1"),
             "priorityclasses",
@@ -194,6 +203,7 @@ mod tests {
                 "coordination.k8s.io/v1/leases",
                 "discovery.k8s.io/v1/endpointslices",
                 "events.k8s.io/v1/events",
+                "jobset.x-k8s.io/v1alpha2/jobsets",
                 "scheduling.k8s.io/v1/priorityclasses",
             ]
         );

@@ -60,6 +60,8 @@ pub enum ErrorKind {
     NotFound,
     /// The value has the wrong JSON type.
     TypeInvalid,
+    /// Something is wrong that no single field is to blame for.
+    Internal,
 }
 
 impl ErrorKind {
@@ -75,6 +77,7 @@ impl ErrorKind {
             Self::TooMany => "FieldValueTooMany",
             Self::NotFound => "FieldValueNotFound",
             Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::Internal => "InternalError",
         }
     }
 }
@@ -157,6 +160,12 @@ impl FieldError {
         let noun = if max == 1 { "item" } else { "items" };
         let body = format!("Too many: {actual}: must have at most {max} {noun}");
         Self { kind: ErrorKind::TooMany, path: path.clone(), body }
+    }
+
+    /// `Internal error: <detail>` of no field: what webhooks say of the object as a whole.
+    pub fn internal(detail: &str) -> Self {
+        let body = format!("Internal error: {detail}");
+        Self { kind: ErrorKind::Internal, path: Path::new("<nil>"), body }
     }
 
     /// `Not found: <value>`.

@@ -14,6 +14,7 @@ mod update;
 mod validation;
 
 pub use strategy::JobStrategy;
+pub(crate) use validation::validate_manager;
 
 use k8s_openapi::api::batch::v1::JobSpec;
 

@@ -61,3 +61,21 @@ pub(crate) fn immutable(object: &Json, old: &Json, member: &str) -> Option<Field
     let (new, old) = (present(object), present(old));
     (new != old).then(|| FieldError::invalid(&Path::new(member), new, IMMUTABLE))
 }
+
+/// The value without members that say nothing: null and empty lists. Upstream compares objects that
+/// way.
+pub(crate) fn without_absent(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (key.clone(), without_absent(value)))
+            .filter(|(_, value)| match value {
+                Value::Null => false,
+                Value::Array(items) => !items.is_empty(),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => true,
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(without_absent).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}

@@ -7,12 +7,14 @@
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
 pub mod builtin;
+pub mod custom;
 pub mod decode;
 pub mod discovery;
 pub mod duration;
 pub mod field;
 pub mod gates;
 pub mod job;
+pub mod jobset;
 pub mod json;
 pub mod kinds;
 pub mod labels;

@@ -20,18 +20,32 @@ use crate::{
 /// The published schemas, one per line, written by `cargo xtask openapi`.
 static PUBLISHED: &str = include_str!("../openapi/schemas.json");
 
+/// The schemas of custom kinds, one per line, written by `cargo xtask crds`.
+static CUSTOM: &str = include_str!("../openapi/custom-schemas.json");
+
 /// What stands before the name of a schema where it is referred to.
-const REFERENCE: &str = "#/components/schemas/";
+pub(crate) const REFERENCE: &str = "#/components/schemas/";
 
 static SCHEMAS: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
     PUBLISHED
         .lines()
+        .chain(CUSTOM.lines())
         .filter_map(|line| {
             let (name, schema) = line.strip_prefix('"')?.split_once("\":")?;
             Some((name, schema.strip_suffix(',').unwrap_or(schema)))
         })
         .collect()
 });
+
+/// The schema `name`, if there is one.
+pub(crate) fn published(name: &str) -> Option<Value> {
+    serde_json::from_str(SCHEMAS.get(name)?).ok()
+}
+
+/// The names of the schemas of custom kinds.
+pub(crate) fn custom_names() -> impl Iterator<Item = &'static str> {
+    CUSTOM.lines().filter_map(|line| Some(line.strip_prefix('"')?.split_once("\":")?.0))
+}
 
 /// One OpenAPI document.
 #[derive(Clone, Debug)]
@@ -155,6 +169,7 @@ mod tests {
                 "apis/coordination.k8s.io/v1",
                 "apis/discovery.k8s.io/v1",
                 "apis/events.k8s.io/v1",
+                "apis/jobset.x-k8s.io/v1alpha2",
                 "apis/scheduling.k8s.io/v1"
             ]
         );

@@ -158,3 +158,53 @@ pub mod event {
     /// No more pods are placed on a node.
     pub const NODE_NOT_SCHEDULABLE: &str = "NodeNotSchedulable";
 }
+
+/// Conditions of JobSets, their reasons and messages.
+pub mod jobset {
+    /// The set is complete.
+    pub const COMPLETED: &str = "Completed";
+    /// The set has failed.
+    pub const FAILED: &str = "Failed";
+    /// The set stands still.
+    pub const SUSPENDED: &str = "Suspended";
+    /// The set is being restarted.
+    pub const RESTARTING: &str = "RestartingJobSet";
+    /// Replicated jobs start in order, and not all have.
+    pub const STARTUP_IN_PROGRESS: &str = "StartupPolicyInProgress";
+    /// Replicated jobs start in order, and all have.
+    pub const STARTUP_COMPLETED: &str = "StartupPolicyCompleted";
+    /// Whether replicated jobs have started in order; while not, its message names the one that is
+    /// starting.
+    pub const STARTUP_POLICY: &str = "JobSetStartupPolicyCompleted";
+
+    /// As many Jobs are complete as must be.
+    pub const ALL_JOBS_COMPLETED: &str = "AllJobsCompleted";
+    /// A Job failed, and no policy says what to do about it.
+    pub const FAILED_JOBS: &str = "FailedJobs";
+    /// There are no restarts left.
+    pub const REACHED_MAX_RESTARTS: &str = "ReachedMaxRestarts";
+    /// No rule matched: the set is restarted.
+    pub const DEFAULT_FAILURE_POLICY: &str = "DefaultFailurePolicy";
+    /// What is before the name of the rule that matched.
+    pub const FAILURE_POLICY_PREFIX: &str = "FailurePolicy_";
+    /// What is after the name of an action.
+    pub const ACTION_SUFFIX: &str = "FailurePolicyAction";
+    /// The user suspended the set.
+    pub const SUSPENDED_JOBS: &str = "SuspendedJobs";
+    /// The user resumed the set.
+    pub const RESUME_JOBS: &str = "ResumeJobs";
+    /// All Jobs are ready.
+    pub const JOBS_READY: &str = "JobsReady";
+    /// The set is no longer restarted because it is complete.
+    pub const JOBSET_COMPLETED: &str = "JobSetCompleted";
+    /// The set is no longer restarted because it has failed.
+    pub const JOBSET_FAILED: &str = "JobSetFailed";
+    /// The set is no longer restarted because it is suspended.
+    pub const JOBSET_SUSPENDED: &str = "JobSetSuspended";
+    /// Replicated jobs are starting in order.
+    pub const IN_ORDER_IN_PROGRESS: &str = "InOrderStartupPolicyInProgress";
+    /// Replicated jobs have started in order.
+    pub const IN_ORDER_COMPLETED: &str = "InOrderStartupPolicyCompleted";
+    /// Reason of [`STARTUP_POLICY`].
+    pub const STARTUP_POLICY_IN_ORDER: &str = "StartupPolicyInOrder";
+}

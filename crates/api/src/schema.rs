@@ -107,7 +107,7 @@ pub(crate) struct Types {
 /// Group, version and kind.
 type Kind = (&'static str, &'static str, &'static str);
 
-static TYPES: LazyLock<Types> = LazyLock::new(|| load::parse(load::TABLE));
+static TYPES: LazyLock<Types> = LazyLock::new(|| load::parse([load::TABLE, load::CUSTOM]));
 
 /// The schema of a built-in kind.
 pub fn of(group: &str, version: &str, kind: &str) -> Option<SchemaNode> {

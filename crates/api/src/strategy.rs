@@ -103,6 +103,12 @@ pub trait Strategy: Send + Sync {
         Vec::new()
     }
 
+    /// Says what cannot be meant in an object that the API takes all the same. A warning of the API
+    /// server; an error of `lockstep validate`.
+    fn lint(&self, _object: &Json) -> ErrorList {
+        ErrorList::new()
+    }
+
     /// What is wrong with `name` for this kind, as the texts of field errors; `is_prefix` for
     /// `generateName`.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String>;

@@ -261,7 +261,11 @@ fn rules(
     let mut errors: Vec<FieldError> = unnamed.into_iter().collect();
     errors.extend(meta::validate_create(&object, resource.is_namespaced(), names));
     errors.extend(strategy.validate_create(&object));
-    let warnings = strategy.warnings(&object, None);
+    let lint = strategy.lint(&object);
+    let mut warnings = strategy.warnings(&object, None);
+    // The API would only warn of these, and nobody would see it in time.
+    warnings.retain(|warning| !lint.iter().any(|error| error.to_string() == *warning));
+    errors.extend(lint);
     (errors, warnings)
 }
 

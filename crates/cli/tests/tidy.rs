@@ -39,7 +39,8 @@ fn files(extensions: &[&str]) -> Vec<(String, String)> {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                let is_generated = ["target", ".git", "golden", "openapi"].contains(&name.as_str());
+                let is_generated =
+                    ["target", ".git", "golden", "openapi", "crds"].contains(&name.as_str());
                 // `src/openapi` is code, `crates/api/openapi` is what it generates.
                 if !is_generated || folder.ends_with("src") {
                     folders.push(path);

@@ -159,7 +159,7 @@ impl Embedded {
             None => None,
         };
         let job_success_policy = options.configuration.feature_gates.job_success_policy;
-        let mut registry = builtin::registry_with(Gates { job_success_policy });
+        let mut registry = builtin::registry_with(Gates { job_success_policy, ..Gates::ALL });
         register_reviews(&mut registry);
         let cluster = Cluster::open(cluster::Options {
             registry,

@@ -6,6 +6,7 @@ mod api {
     mod errors;
     mod fuzz;
     mod jobs;
+    mod jobsets;
     mod lists;
     mod shapes;
     mod subresources;

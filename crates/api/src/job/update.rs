@@ -10,7 +10,7 @@ use crate::{
     field::{ErrorList, FieldError, Path},
     job::{is_indexed, shown, status::is_true},
     json::{at, list},
-    kinds::{IMMUTABLE, view},
+    kinds::{IMMUTABLE, view, without_absent},
     labels::{CONTROLLER_UID, JOB_NAME},
     strategy::Json,
 };
@@ -131,23 +131,5 @@ fn take_over(pod: &Json, expected: &mut Json) {
                 crate::strategy::keep(old, new, "resources");
             }
         }
-    }
-}
-
-/// The value without members that say nothing: null and empty lists. Upstream compares objects that
-/// way.
-fn without_absent(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .map(|(key, value)| (key.clone(), without_absent(value)))
-            .filter(|(_, value)| match value {
-                Value::Null => false,
-                Value::Array(items) => !items.is_empty(),
-                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => true,
-            })
-            .collect(),
-        Value::Array(items) => items.iter().map(without_absent).collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }

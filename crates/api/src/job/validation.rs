@@ -47,7 +47,9 @@ pub(super) fn validate(object: &Json, needs_prefixed_labels: bool) -> ErrorList 
 fn validate_spec(object: &Json, spec: &JobSpec) -> ErrorList {
     let path = Path::new("spec");
     let mut errors = validate_numbers(spec, &path);
-    errors.extend(validate_managed_by(spec, &path.child("managedBy")));
+    if let Some(manager) = &spec.managed_by {
+        errors.extend(validate_manager(manager, &path.child("managedBy")));
+    }
     errors.extend(validate_mode(spec, &path));
     errors.extend(policies::validate_pod_failure(spec, &path.child("podFailurePolicy")));
     errors.extend(policies::validate_success(spec, &path.child("successPolicy")));
@@ -96,9 +98,8 @@ fn validate_numbers(spec: &JobSpec, path: &Path) -> ErrorList {
     errors
 }
 
-/// `domain/path`.
-fn validate_managed_by(spec: &JobSpec, path: &Path) -> ErrorList {
-    let Some(manager) = &spec.managed_by else { return ErrorList::new() };
+/// Says what is wrong with the name of a controller: `domain/path`.
+pub(crate) fn validate_manager(manager: &str, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     match manager.split_once('/') {
         _ if manager.is_empty() => errors.push(FieldError::required(path, "")),

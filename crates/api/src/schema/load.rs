@@ -8,6 +8,8 @@ use super::{Field, Omit, Shape, Strategies, Type, TypeId, Types};
 
 /// The table `cargo xtask openapi` writes.
 pub(super) const TABLE: &str = include_str!("../../openapi/types.json");
+/// The table `cargo xtask crds` writes.
+pub(super) const CUSTOM: &str = include_str!("../../openapi/custom-types.json");
 
 #[derive(Deserialize)]
 struct Table<'a> {
@@ -48,11 +50,15 @@ struct FieldEntry<'a> {
     list_keys: Vec<&'a str>,
 }
 
-/// Parses the table. Types refer to each other by name in the text and by position afterwards;
-/// pointers become a mark on the field that holds them.
-pub(super) fn parse(text: &'static str) -> Types {
-    let table: Table<'static> =
-        serde_json::from_str(text).expect("the generated table is well formed");
+/// Parses the tables as one. Types refer to each other by name in the text and by position
+/// afterwards; pointers become a mark on the field that holds them.
+pub(super) fn parse(texts: [&'static str; 2]) -> Types {
+    let read = |text| -> Table<'static> {
+        serde_json::from_str(text).expect("the generated table is well formed")
+    };
+    let [mut table, more] = texts.map(read);
+    table.kinds.extend(more.kinds);
+    table.types.extend(more.types);
     let order: BTreeMap<&str, u16> = table
         .types
         .keys()

@@ -229,7 +229,7 @@ fn changed_labels_still_have_to_be_those_of_the_job() {
 // rule: job 1.2.1
 #[test]
 fn a_feature_that_is_off_takes_its_field_from_new_jobs_only() {
-    let off = JobStrategy::new(Gates { job_success_policy: false });
+    let off = JobStrategy::new(Gates { job_success_policy: false, ..Gates::ALL });
     let policy = json!({"rules": [{"succeededCount": 1}]});
     let old = indexed(json!({"successPolicy": policy}));
     let mut new = old.clone();

@@ -177,8 +177,8 @@ impl<B: Backend> Agent<B> {
     }
 }
 
-/// Writes the status; gives back the version the object has now, `None` when it is no longer the one
-/// we know.
+/// Writes the status; gives back the version the object has now, `None` when it is no longer the
+/// one we know.
 async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> kube::Result<Option<u64>> {
     let patch = status_patch(pod, status).map_err(kube::Error::SerdeError)?;
     let namespace = pod.namespace().unwrap_or_default();

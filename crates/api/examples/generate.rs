@@ -1,0 +1,39 @@
+//! Prints what is generated from the types of custom kinds, as one JSON object from paths to texts:
+//! `cargo xtask crds` puts it where it belongs.
+#![expect(clippy::print_stdout, reason = "printing is what it is for")]
+
+use std::collections::BTreeMap;
+
+use lockstep_api::custom::generate::{self, Generated};
+
+fn main() {
+    println!("{}", serde_json::json!(texts()));
+}
+
+/// The text of each generated file, by its path in the repository.
+fn texts() -> BTreeMap<&'static str, String> {
+    let Generated { schemas, types, jobsets } = generate::files();
+    let jobsets = serde_saphyr::to_string(&jobsets).expect("JSON can be written as YAML");
+    BTreeMap::from([
+        ("crates/api/openapi/custom-schemas.json", schemas),
+        ("crates/api/openapi/custom-types.json", types),
+        ("deploy/crds/jobsets.jobset.x-k8s.io.yaml", jobsets),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reading the files is the test")]
+    fn committed_files_are_current() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (path, text) in texts() {
+            let committed = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            assert!(committed == text, "{path} is out of date: run `cargo xtask crds`");
+        }
+    }
+}

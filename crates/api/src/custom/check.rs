@@ -1,0 +1,281 @@
+//! What an API server checks of a custom object by its schema alone: what is required, sizes,
+//! ranges, patterns, enumerations, keys of lists that are maps. The JSON types were checked when
+//! the object was decoded.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::{
+    field::{ErrorKind, ErrorList, FieldError, Path},
+    openapi::{self, REFERENCE},
+    strategy::Json,
+};
+
+/// All schemas that custom kinds refer to, parsed once.
+static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::load);
+
+struct Schemas {
+    named: BTreeMap<String, Value>,
+    patterns: BTreeMap<String, Regex>,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What is wrong.
+    pub errors: ErrorList,
+}
+
+impl Checked {
+    /// Whether rules about the meaning of values cannot be checked before this is put right.
+    pub fn is_blocking(&self) -> bool {
+        self.errors.iter().any(|error| {
+            matches!(
+                error.kind,
+                ErrorKind::Required
+                    | ErrorKind::TooLong
+                    | ErrorKind::TooMany
+                    | ErrorKind::TypeInvalid
+            )
+        })
+    }
+}
+
+/// Fills in the defaults that the schema `name` has, in the members of `object` that are there.
+pub fn fill(name: &str, object: &mut Json) {
+    if let Some(schema) = SCHEMAS.named.get(name) {
+        fill_object(schema, object);
+    }
+}
+
+/// Checks the members `only` of an object by the schema `name`.
+pub fn check(name: &str, object: &Json, only: &[&str]) -> Checked {
+    let mut checked = Checked::default();
+    each_member(name, object, only, |schema, value, path| {
+        walk(schema, value, path, &mut checked.errors);
+    });
+    checked
+}
+
+/// Says which elements of lists have the keys of an earlier one.
+pub fn duplicates(name: &str, object: &Json, only: &[&str]) -> ErrorList {
+    let mut errors = ErrorList::new();
+    each_member(name, object, only, |schema, value, path| {
+        find_duplicates(schema, value, path, &mut errors);
+    });
+    errors
+}
+
+fn each_member(
+    name: &str,
+    object: &Json,
+    only: &[&str],
+    mut visit: impl FnMut(&Value, &Value, &Path),
+) {
+    let Some(schema) = SCHEMAS.named.get(name) else { return };
+    for member in only {
+        if let Some(value) = object.get(*member) {
+            visit(&schema["properties"][member], value, &Path::new(*member));
+        }
+    }
+}
+
+impl Schemas {
+    fn load() -> Self {
+        let mut named = BTreeMap::new();
+        let mut open: Vec<String> = openapi::custom_names().map(str::to_owned).collect();
+        let mut patterns = BTreeMap::new();
+        while let Some(name) = open.pop() {
+            if named.contains_key(&name) {
+                continue;
+            }
+            let Some(schema) = openapi::published(&name) else { continue };
+            collect(&schema, &mut open, &mut patterns);
+            named.insert(name, schema);
+        }
+        Self { named, patterns }
+    }
+
+    /// The schema itself, or the one it refers to.
+    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let target = schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref"));
+        let name = target.and_then(Value::as_str).and_then(|text| text.strip_prefix(REFERENCE));
+        name.and_then(|name| self.named.get(name)).unwrap_or(schema)
+    }
+}
+
+/// Finds what a schema refers to and the patterns in it.
+fn collect(schema: &Value, open: &mut Vec<String>, patterns: &mut BTreeMap<String, Regex>) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match (key.as_str(), value) {
+                    ("$ref", Value::String(target)) => {
+                        open.extend(target.strip_prefix(REFERENCE).map(str::to_owned));
+                    }
+                    ("pattern", Value::String(pattern)) => {
+                        if let Ok(regex) = Regex::new(pattern) {
+                            patterns.insert(pattern.clone(), regex);
+                        }
+                    }
+                    _ => collect(value, open, patterns),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, open, patterns)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn fill_object(schema: &Value, object: &mut Json) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let default = property.get("default").filter(|value| !is_empty(value));
+        if let Some(default) = default {
+            let slot = object.entry(name.as_str()).or_insert(Value::Null);
+            if slot.is_null() {
+                *slot = default.clone();
+            }
+        }
+        if let Some(value) = object.get_mut(name) {
+            fill_value(SCHEMAS.resolve(property), value);
+        }
+    }
+}
+
+fn fill_value(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(object) => fill_object(schema, object),
+        Value::Array(items) => {
+            let schema = SCHEMAS.resolve(&schema["items"]);
+            items.iter_mut().for_each(|item| fill_value(schema, item));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Go's zero values stand as defaults in published schemas, and mean that there is none.
+fn is_empty(default: &Value) -> bool {
+    match default {
+        Value::String(text) => text.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Bool(value) => !value,
+        Value::Null => true,
+    }
+}
+
+fn walk(schema: &Value, value: &Value, path: &Path, errors: &mut ErrorList) {
+    let schema = SCHEMAS.resolve(schema);
+    match value {
+        Value::Object(object) => walk_object(schema, object, path, errors),
+        Value::Array(items) => {
+            let most = schema["maxItems"].as_u64().and_then(|most| usize::try_from(most).ok());
+            if let Some(most) = most.filter(|most| items.len() > *most) {
+                errors.push(FieldError::too_many(path, items.len(), most));
+            }
+            for (at, item) in items.iter().enumerate() {
+                walk(&schema["items"], item, &path.index(at), errors);
+            }
+        }
+        Value::String(text) => errors.extend(check_text(schema, text, path)),
+        Value::Number(number) => {
+            if let (Some(least), Some(number)) = (schema["minimum"].as_i64(), number.as_i64())
+                && number < least
+            {
+                let why = format!("{path} in body should be greater than or equal to {least}");
+                errors.push(FieldError::invalid(path, number, &why));
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn walk_object(schema: &Value, object: &Json, path: &Path, errors: &mut ErrorList) {
+    let given = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        if !given(name) {
+            errors.push(FieldError::required(&path.child(name), ""));
+        }
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(value) = object.get(name) {
+            walk(property, value, &path.child(name), errors);
+        }
+    }
+    let extra = &schema["additionalProperties"];
+    if extra.is_object() {
+        for (name, value) in object {
+            walk(extra, value, &path.child(name), errors);
+        }
+    }
+}
+
+fn check_text(schema: &Value, text: &str, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+    if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
+        errors.push(FieldError::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+    }
+    if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
+        let why = format!("{path} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(path, text, &why));
+    }
+    if let Some(pattern) = schema["pattern"].as_str()
+        && SCHEMAS.patterns.get(pattern).is_some_and(|regex| !regex.is_match(text))
+    {
+        let why = format!("{path} in body should match '{pattern}'");
+        errors.push(FieldError::invalid(path, text, &why));
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        let known: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
+        if !known.contains(&text) {
+            errors.push(FieldError::not_supported(path, text, &known));
+        }
+    }
+    errors
+}
+
+fn find_duplicates(schema: &Value, value: &Value, path: &Path, errors: &mut ErrorList) {
+    let keys = &schema["x-kubernetes-list-map-keys"];
+    let schema = SCHEMAS.resolve(schema);
+    match value {
+        Value::Object(object) => {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                if let Some(value) = object.get(name) {
+                    find_duplicates(property, value, &path.child(name), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let keys: Vec<&str> =
+                keys.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            errors.extend(doubled(&keys, items, path));
+            for (at, item) in items.iter().enumerate() {
+                find_duplicates(&schema["items"], item, &path.index(at), errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn doubled(keys: &[&str], items: &[Value], path: &Path) -> ErrorList {
+    let mut seen = BTreeSet::new();
+    let mut errors = ErrorList::new();
+    if keys.is_empty() {
+        return errors;
+    }
+    for (at, item) in items.iter().enumerate() {
+        let key: Json =
+            keys.iter().filter_map(|k| Some(((*k).to_owned(), item.get(*k)?.clone()))).collect();
+        if !seen.insert(Value::from(key.clone()).to_string()) {
+            errors.push(FieldError::duplicate(&path.index(at), &key));
+        }
+    }
+    errors
+}

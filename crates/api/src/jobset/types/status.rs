@@ -1,0 +1,69 @@
+//! What has been seen of a JobSet.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::custom::published;
+
+/// JobSetStatus is what has been seen of a JobSet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct JobSetStatus {
+    /// What is true of the set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "published::conditions")]
+    pub conditions: Vec<Condition>,
+    /// How often the set was restarted.
+    pub restarts: i32,
+    /// How often the set was restarted, of the restarts that count.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restarts_count_towards_max: i32,
+    /// Completed or Failed, once the set is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub terminal_state: String,
+    /// How far each replicated job is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub replicated_jobs_status: Vec<ReplicatedJobStatus>,
+    /// Pods whose attempt is this one or a lower one must restart in place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub previous_in_place_restart_attempt: Option<i32>,
+    /// Pods whose attempt is this one may run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub current_in_place_restart_attempt: Option<i32>,
+}
+
+/// ReplicatedJobStatus says how far one replicated job is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["active", "failed", "name", "ready", "succeeded", "suspended"]))]
+pub struct ReplicatedJobStatus {
+    /// The name of the replicated job.
+    pub name: String,
+    /// How many Jobs have all of their pods ready or succeeded.
+    pub ready: i32,
+    /// How many Jobs are complete.
+    pub succeeded: i32,
+    /// How many Jobs have failed.
+    pub failed: i32,
+    /// How many Jobs have pods that run.
+    pub active: i32,
+    /// How many Jobs are suspended.
+    pub suspended: i32,
+    /// How often each Job was restarted by itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "atomic"))]
+    pub job_restarts: Vec<i32>,
+    /// How often each Job was restarted by itself, of the restarts that count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "atomic"))]
+    pub job_restarts_count_towards_max: Vec<i32>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(number: &i32) -> bool {
+    *number == 0
+}

@@ -1,0 +1,78 @@
+//! Whether volume claims can be made, and whether somebody mounts them.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+
+use crate::{
+    field::{ErrorList, FieldError, Path},
+    jobset::{JobSetSpec, ReplicatedJob, names::claim},
+    json::at,
+    kinds::each,
+    names,
+    strategy::Json,
+};
+
+const NAME_MAX: usize = 63;
+
+/// Says what is wrong with volume claim policies.
+pub(super) fn validate(jobset: &str, object: &Json, spec: &JobSetSpec) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let mut known = BTreeSet::new();
+    let path = Path::new("spec").child("volumeClaimPolicies");
+    for (i, policy) in spec.volume_claim_policies.iter().enumerate() {
+        for (j, template) in policy.templates.iter().enumerate() {
+            let name = template.metadata.name.as_deref().unwrap_or_default();
+            let path = path.index(i).child("template").index(j).child("name");
+            if !known.insert(name) {
+                let why = "names must be unique for VolumeClaimPolicies template";
+                errors.push(FieldError::invalid(&path, name, why));
+            }
+            errors.extend(each(&path, name, names::dns1123_subdomain(name)));
+            if claim(name, jobset).len() > NAME_MAX {
+                let why = "VolumeClaimPolicies template name is too long";
+                errors.push(FieldError::invalid(&path, name, why));
+            }
+            errors.extend(validate_mounts(name, object, spec));
+        }
+    }
+    errors
+}
+
+fn validate_mounts(name: &str, object: &Json, spec: &JobSetSpec) -> ErrorList {
+    let path = Path::new("spec").child("replicatedJobs");
+    let mut errors = ErrorList::new();
+    for (i, job) in spec.replicated_jobs.iter().enumerate() {
+        let volumes = pod_spec(job).and_then(|pod| pod.volumes.as_ref());
+        for (k, volume) in volumes.into_iter().flatten().enumerate() {
+            if volume.name == name {
+                let pod = ["template", "spec", "template", "spec", "volumes"];
+                let path = pod.iter().fold(path.index(i), |path, field| path.child(field));
+                let why =
+                    format!("volume name conflicts with VolumeClaimPolicy template name: {name}");
+                errors.push(FieldError::invalid(&path.index(k).child("name"), name, &why));
+            }
+        }
+    }
+    if !spec.replicated_jobs.iter().any(|job| mounts(job, name)) {
+        let shown = at(object, &["spec", "replicatedJobs"]);
+        let why = format!(
+            "replicatedJob containers don't have a matching volumeMount: {name} from \
+             VolumeClaimPolicies"
+        );
+        errors.push(FieldError::invalid(&path, shown, &why));
+    }
+    errors
+}
+
+/// Whether a container of the Job's pods mounts a volume of this name.
+fn mounts(job: &ReplicatedJob, name: &str) -> bool {
+    let Some(pod) = pod_spec(job) else { return false };
+    let containers = pod.init_containers.iter().flatten().chain(&pod.containers);
+    let mut mounts = containers.flat_map(|one: &Container| one.volume_mounts.iter().flatten());
+    mounts.any(|mount| mount.name == name)
+}
+
+fn pod_spec(job: &ReplicatedJob) -> Option<&PodSpec> {
+    job.template.spec.as_ref()?.template.spec.as_ref()
+}
