@@ -1,5 +1,6 @@
 //! The planners, one room per subject.
 
 pub mod job;
+pub mod jobset;
 pub mod place;
 pub mod pod;

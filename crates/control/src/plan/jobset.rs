@@ -1,0 +1,95 @@
+//! JobSets: which Jobs they have, in which order these start, what a failure leads to, how they
+//! end.
+//!
+//! [`View`] is one JobSet and its Jobs as they were seen last; [`plan`] says what to do next, as
+//! steps that leave no choice. A restart, and the end of a set, are written down first; what
+//! follows from them is planned when that has been seen.
+
+mod build;
+mod child;
+mod claims;
+mod condition;
+mod elastic;
+mod failure;
+mod finish;
+mod group;
+mod pass;
+mod resume;
+mod service;
+mod start;
+mod step;
+mod success;
+#[cfg(test)]
+mod tests;
+mod view;
+mod waiting;
+#[cfg(test)]
+mod world;
+
+use jiff::Timestamp;
+use lockstep_api::{Gates, labels::jobset::MANAGED_BY_SELF};
+
+pub use child::{Bucket, Child, Outcome};
+pub use step::{Event, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step};
+pub use view::View;
+pub use waiting::Waiting;
+
+use pass::Pass;
+
+/// What can be set about JobSets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which sets are ours: those whose `spec.managedBy` is this, or says nothing.
+    pub controller: String,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { controller: MANAGED_BY_SELF.to_owned(), gates: Gates::ALL }
+    }
+}
+
+/// Plans one pass over a JobSet.
+pub fn plan(view: &View, options: &Options, now: Timestamp) -> Plan {
+    if let Some(waiting) = leave_alone(view, options) {
+        return Plan::wait(waiting);
+    }
+    let mut pass = Pass::new(view, options, now);
+    if let Some(condition) = condition::finished(pass.status()) {
+        let (kind, ended) = (condition.type_.clone(), condition.last_transition_time.0);
+        pass.delete_jobs(Bucket::Active);
+        finish::expire(&mut pass, ended);
+        return pass.plan(Waiting::Finished { condition: kind });
+    }
+    pass.delete_jobs(Bucket::Previous);
+    if !pass.is_suspended() && pass.is_all_ready() {
+        condition::jobs_ready(&mut pass);
+    }
+    if failure::decide(&mut pass) || success::decide(&mut pass) || failure::give_up(&mut pass) {
+        return pass.plan(Waiting::Running);
+    }
+    service::ensure(&mut pass);
+    claims::ensure(&mut pass);
+    elastic::resize(&mut pass);
+    let waiting = start::create(&mut pass);
+    if pass.is_suspended() {
+        resume::suspend(&mut pass);
+    } else {
+        resume::resume(&mut pass);
+    }
+    pass.plan(waiting)
+}
+
+/// Sets that are not ours to touch, or no longer.
+fn leave_alone(view: &View, options: &Options) -> Option<Waiting> {
+    let manager = view.jobset().spec.managed_by.as_deref().unwrap_or(&options.controller);
+    if manager != options.controller {
+        return Some(Waiting::ManagedBy(manager.to_owned()));
+    }
+    if view.jobset().metadata.deletion_timestamp.is_some() {
+        return Some(Waiting::BeingDeleted);
+    }
+    view.problem().map(Waiting::Invalid)
+}

@@ -1,0 +1,196 @@
+//! What a failed Job leads to: which rule and which Job decide, and what is done.
+//!
+//! A restart is a number in the status. Once it is written all Jobs of the attempt before are
+//! previous ones; nothing else has to be remembered.
+
+use lockstep_api::{
+    jobset::{Action, FailurePolicy, FailurePolicyRule},
+    reasons::jobset as reasons,
+};
+use regex::Regex;
+
+use super::{Bucket, Child, Event, Outcome, condition, group, pass::Pass, start};
+
+/// Decides what failed Jobs lead to, if anything. Says whether the pass is over.
+pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
+    let failed: Vec<&Child> = pass.view.bucket(Bucket::Failed).collect();
+    let Some(policy) = &pass.spec().failure_policy else {
+        let Some(first) = earliest(failed) else { return false };
+        condition::failed(pass, reasons::FAILED_JOBS, &failed_message(first));
+        return true;
+    };
+    let open: Vec<&Child> = failed.into_iter().filter(|child| !is_left(policy, child)).collect();
+    let Some((rule, job)) = choose(policy, &open) else { return false };
+    apply(pass, policy, rule, job);
+    true
+}
+
+/// Fails a set whose failed Jobs were left alone, when nothing else can come of it. Says whether
+/// it did.
+pub(super) fn give_up(pass: &mut Pass<'_>) -> bool {
+    let Some(first) = earliest(pass.view.bucket(Bucket::Failed).collect()) else { return false };
+    let is_going = pass.view.size(Bucket::Active) + pass.view.size(Bucket::Previous) > 0;
+    if is_going || start::can_create(pass) {
+        return false;
+    }
+    condition::failed(pass, reasons::FAILED_JOBS, &failed_message(first));
+    true
+}
+
+/// Whether a failed Job is left alone: the first rule that matches it says so.
+fn is_left(policy: &FailurePolicy, child: &Child) -> bool {
+    let rule = policy.rules.iter().find(|rule| matches(rule, child));
+    rule.is_some_and(|rule| rule.action == Action::FailJob)
+}
+
+/// The first rule that matches a Job, and the one of its Jobs that failed first; without a rule the
+/// Job that failed first of all.
+fn choose<'a>(
+    policy: &'a FailurePolicy,
+    failed: &[&'a Child],
+) -> Option<(Option<&'a FailurePolicyRule>, &'a Child)> {
+    let rules = policy.rules.iter().filter(|rule| rule.action != Action::FailJob);
+    for rule in rules {
+        let matching = failed.iter().copied().filter(|child| matches(rule, child)).collect();
+        if let Some(job) = earliest(matching) {
+            return Some((Some(rule), job));
+        }
+    }
+    Some((None, earliest(failed.to_vec())?))
+}
+
+fn earliest(failed: Vec<&Child>) -> Option<&Child> {
+    failed.into_iter().min_by_key(|child| match &child.outcome {
+        Outcome::Failed { at, .. } => *at,
+        Outcome::Running | Outcome::Complete => None,
+    })
+}
+
+fn matches(rule: &FailurePolicyRule, child: &Child) -> bool {
+    let Outcome::Failed { reason, message, .. } = &child.outcome else { return false };
+    let Some(name) = child.group() else { return false };
+    let is_in = |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
+    let patterns = &rule.on_job_failure_message_patterns;
+    // What this code does not know the meaning of never decides.
+    rule.action != Action::Unknown
+        && is_in(&rule.on_job_failure_reasons, reason)
+        && is_in(&rule.target_replicated_jobs, name)
+        && (patterns.is_empty() || patterns.iter().any(|pattern| is_found(pattern, message)))
+}
+
+/// Whether an expression is found in a message. One that does not compile is not.
+fn is_found(pattern: &str, message: &str) -> bool {
+    Regex::new(pattern).is_ok_and(|regex| regex.is_match(message))
+}
+
+fn apply(
+    pass: &mut Pass<'_>,
+    policy: &FailurePolicy,
+    rule: Option<&FailurePolicyRule>,
+    job: &Child,
+) {
+    let action = rule.map_or(Action::RestartJobSet, |rule| rule.action);
+    let suffix = first_failed(job);
+    let message = format!("applying {} failure policy action{suffix}", action.as_str());
+    let is_exhausted = restarts_counted(pass) >= i64::from(policy.max_restarts);
+    let counts = match action {
+        Action::FailJobSet => {
+            let reason = format!("{}{}", action.as_str(), reasons::ACTION_SUFFIX);
+            condition::failed(pass, &reason, &message);
+            return;
+        }
+        Action::RestartJobSet | Action::RestartJob | Action::RestartReplicatedJob
+            if is_exhausted =>
+        {
+            let why = format!("jobset failed due to reaching max number of restarts{suffix}");
+            condition::failed(pass, reasons::REACHED_MAX_RESTARTS, &why);
+            return;
+        }
+        Action::RestartJobSet | Action::RestartJob | Action::RestartReplicatedJob => true,
+        Action::RestartJobSetAndIgnoreMaxRestarts
+        | Action::RestartJobAndIgnoreMaxRestarts
+        | Action::FailJob
+        | Action::Unknown => false,
+    };
+    match action {
+        Action::RestartJob
+        | Action::RestartJobAndIgnoreMaxRestarts
+        | Action::RestartReplicatedJob => {
+            if let Err(why) = restart_jobs(pass, action, job, counts) {
+                pass.problem = Some(why);
+                return;
+            }
+        }
+        Action::FailJobSet
+        | Action::RestartJobSet
+        | Action::RestartJobSetAndIgnoreMaxRestarts
+        | Action::FailJob
+        | Action::Unknown => {
+            let status = pass.status_mut();
+            status.restarts += 1;
+            status.restarts_count_towards_max += i32::from(counts);
+            let reason = match rule {
+                Some(rule) => format!("{}{}", reasons::FAILURE_POLICY_PREFIX, rule.name),
+                None => reasons::DEFAULT_FAILURE_POLICY.to_owned(),
+            };
+            condition::restarting(pass, &reason, &message);
+        }
+    }
+    let reason = format!("{}{}", action.as_str(), reasons::ACTION_SUFFIX);
+    pass.emit(Event::new(true, &reason, &message));
+}
+
+/// How many restarts there were that count.
+fn restarts_counted(pass: &Pass<'_>) -> i64 {
+    let status = pass.status();
+    let entries = status.replicated_jobs_status.iter();
+    let single = entries.flat_map(|entry| &entry.job_restarts_count_towards_max);
+    let single: i64 = single.map(|count| i64::from(*count)).sum();
+    let whole = i64::from(status.restarts_count_towards_max);
+    whole + if pass.options.gates.restart_job { single } else { 0 }
+}
+
+/// Restarts the Job, or all Jobs of its replicated job. It counts once, for the Job that failed.
+fn restart_jobs(
+    pass: &mut Pass<'_>,
+    action: Action,
+    job: &Child,
+    counts: bool,
+) -> Result<(), String> {
+    if !pass.options.gates.restart_job {
+        return Err(format!(
+            "{} failure policy action cannot be used when the feature gate RestartJob is disabled",
+            action.as_str()
+        ));
+    }
+    let name = job.group().unwrap_or_default().to_owned();
+    let index = job.index().unwrap_or_default();
+    let mut restarts = group::restarts(pass.jobset(), pass.status(), &name);
+    let entries = &mut pass.status_mut().replicated_jobs_status;
+    let Some(entry) = entries.iter_mut().find(|entry| entry.name == name) else {
+        return Err(format!("job {}: there is no replicated job {name}", job.name()));
+    };
+    if index >= restarts.len() {
+        return Err(format!("job {}: index {index} is none of replicated job {name}", job.name()));
+    }
+    if action == Action::RestartReplicatedJob {
+        restarts.iter_mut().for_each(|count| *count += 1);
+    } else {
+        restarts[index] += 1;
+    }
+    let counted = &mut entry.job_restarts_count_towards_max;
+    if counts {
+        counted.resize(restarts.len().max(counted.len()), 0);
+        counted[index] += 1;
+    }
+    entry.job_restarts = restarts;
+    Ok(())
+}
+
+fn failed_message(job: &Child) -> String {
+    format!("jobset failed due to one or more job failures{}", first_failed(job))
+}
+
+fn first_failed(job: &Child) -> String {
+    format!(" (first failed job: {})", job.name())
+}

@@ -1,0 +1,103 @@
+//! Suspending the Jobs of a set, and letting them go on with the templates as they are by then.
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use lockstep_api::jobset::ReplicatedJob;
+use serde_json::{Value, json};
+
+use super::{Bucket, Child, Resumption, Step, condition, pass::Pass, start};
+
+/// Suspends what is not.
+pub(super) fn suspend(pass: &mut Pass<'_>) {
+    let jobs = pass.view.bucket(Bucket::Active).filter(|child| !child.is_suspended());
+    let jobs: Vec<_> = jobs.map(Child::reference).collect();
+    if !jobs.is_empty() {
+        pass.steps.push(Step::SuspendJobs(jobs));
+    }
+    condition::suspended(pass);
+}
+
+/// Lets suspended Jobs go on, as far as order and dependencies allow.
+pub(super) fn resume(pass: &mut Pass<'_>) {
+    let is_in_order = pass.is_in_order();
+    let jobs = &pass.spec().replicated_jobs;
+    let is_any = jobs.iter().any(|job| pass.view.counts(&job.name).suspended > 0);
+    // Most passes have nothing to resume, and need not look at every Job.
+    let suspended: Vec<&Child> = match is_any {
+        true => pass.view.bucket(Bucket::Active).filter(|child| child.is_suspended()).collect(),
+        false => Vec::new(),
+    };
+    let (mut clear, mut resume) = (Vec::new(), Vec::new());
+    let mut is_starting = false;
+    for job in jobs {
+        if start::unmet(pass, job).is_some() || (is_in_order && pass.is_started(job)) {
+            continue;
+        }
+        let own = suspended.iter().filter(|child| child.group() == Some(job.name.as_str()));
+        for child in own {
+            // A template may change only while the Job has no start.
+            if child.job.status.as_ref().is_some_and(|status| status.start_time.is_some()) {
+                clear.push(child.reference());
+            } else {
+                resume.push(Resumption { job: child.reference(), patch: patch(child, job) });
+            }
+        }
+        if is_in_order {
+            is_starting = true;
+            break;
+        }
+    }
+    if !clear.is_empty() {
+        pass.steps.push(Step::ClearStartTimes(clear));
+    }
+    if !resume.is_empty() {
+        pass.steps.push(Step::ResumeJobs(resume));
+    }
+    // In order, the set counts as suspended until all of it has started.
+    if !is_starting {
+        condition::resumed(pass);
+    }
+}
+
+/// The merge patch that lets a Job go on, with what its replicated job now says of its pods. What
+/// only the Job has is kept.
+fn patch(child: &Child, job: &ReplicatedJob) -> Value {
+    let wanted = job.template.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
+    let there = child.job.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
+    let mut template = json!({});
+    for (part, field) in
+        [("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector")]
+    {
+        if let Some(members) = wanted[part][field].as_object().filter(|all| !all.is_empty()) {
+            template[part][field] = members.clone().into();
+        }
+    }
+    for field in ["tolerations", "schedulingGates"] {
+        let all = union(&there["spec"][field], &wanted["spec"][field]);
+        if Value::from(all.clone()) != there["spec"][field] && !all.is_empty() {
+            template["spec"][field] = all.into();
+        }
+    }
+    let mut patch = json!({
+        "metadata": {"resourceVersion": child.job.metadata.resource_version},
+        "spec": {"suspend": false},
+    });
+    if template.as_object().is_some_and(|template| !template.is_empty()) {
+        patch["spec"]["template"] = template;
+    }
+    patch
+}
+
+fn json(template: &PodTemplateSpec) -> Value {
+    serde_json::to_value(template).unwrap_or_default()
+}
+
+/// What is in either list, once.
+fn union(there: &Value, wanted: &Value) -> Vec<Value> {
+    let mut all: Vec<Value> = there.as_array().cloned().unwrap_or_default();
+    for item in wanted.as_array().into_iter().flatten() {
+        if !all.contains(item) {
+            all.push(item.clone());
+        }
+    }
+    all
+}

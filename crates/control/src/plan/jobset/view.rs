@@ -1,0 +1,243 @@
+//! One JobSet and its Jobs as they were seen last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::batch::v1::Job;
+use lockstep_api::{
+    Gates,
+    jobset::{API_VERSION, JobSet, JobSetStatus, KIND},
+};
+
+use super::{Bucket, Child};
+
+/// One JobSet and its Jobs. Jobs are counted when they or the attempt change, so that a pass costs
+/// what changed.
+#[derive(Clone, Debug)]
+pub struct View {
+    jobset: JobSet,
+    status: JobSetStatus,
+    gates: Gates,
+    children: BTreeMap<String, Child>,
+    buckets: BTreeMap<Bucket, BTreeSet<String>>,
+    /// Of this attempt, by replicated job.
+    counts: BTreeMap<String, Counts>,
+    /// How many Jobs of any attempt there are, by replicated job.
+    known: BTreeMap<String, i32>,
+    /// Jobs that belong nowhere, and why.
+    odd: BTreeMap<String, String>,
+    has_service: bool,
+    claims: BTreeSet<String>,
+}
+
+/// How many Jobs of a replicated job there are, of this attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) ready: i32,
+    pub(super) succeeded: i32,
+    pub(super) failed: i32,
+    pub(super) active: i32,
+    pub(super) suspended: i32,
+}
+
+impl View {
+    /// A set of which no Job was seen yet.
+    pub fn new(jobset: JobSet, gates: Gates) -> Self {
+        let status = jobset.status.clone().unwrap_or_default();
+        Self {
+            jobset,
+            status,
+            gates,
+            children: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            known: BTreeMap::new(),
+            odd: BTreeMap::new(),
+            has_service: false,
+            claims: BTreeSet::new(),
+        }
+    }
+
+    /// Whether a Job is one of the set with this uid: found by its controller, never by its name.
+    pub fn is_child(job: &Job, uid: &str) -> bool {
+        let mut owners = job.metadata.owner_references.iter().flatten();
+        owners.any(|owner| {
+            owner.controller == Some(true)
+                && owner.api_version == API_VERSION
+                && owner.kind == KIND
+                && owner.uid == uid
+        })
+    }
+
+    /// Takes a version of the set; older ones than known are ignored.
+    pub fn jobset_seen(&mut self, jobset: JobSet) {
+        let known = &self.jobset.metadata.resource_version;
+        if is_older(jobset.metadata.resource_version.as_deref(), known.as_deref()) {
+            return;
+        }
+        let status = jobset.status.clone().unwrap_or_default();
+        let is_same = is_same_attempt(&self.jobset, &self.status, &jobset, &status);
+        self.status = status;
+        self.jobset = jobset;
+        if is_same {
+            return;
+        }
+        self.buckets.clear();
+        self.counts.clear();
+        self.known.clear();
+        self.odd.clear();
+        let children = std::mem::take(&mut self.children);
+        children.values().for_each(|child| self.count_in(child));
+        self.children = children;
+    }
+
+    /// Takes a version of a Job of the set; older ones than known are ignored.
+    pub fn job_seen(&mut self, job: Job) {
+        let child = Child::of(job);
+        let name = child.name().to_owned();
+        if let Some(known) = self.children.get(&name) {
+            let (new, known) = (&child.job.metadata, &known.job.metadata);
+            let versions = [new, known].map(|meta| meta.resource_version.as_deref());
+            if new.uid == known.uid && is_older(versions[0], versions[1]) {
+                return;
+            }
+        }
+        self.count_out(&name);
+        self.count_in(&child);
+        self.children.insert(name, child);
+    }
+
+    /// The Job of this name and uid is gone.
+    pub fn job_gone(&mut self, name: &str, uid: &str) {
+        let known = self.children.get(name).and_then(|child| child.job.metadata.uid.as_deref());
+        if known == Some(uid) {
+            self.count_out(name);
+        }
+    }
+
+    /// Whether there is a Service of the set's subdomain.
+    pub fn service_seen(&mut self, is_there: bool) {
+        self.has_service = is_there;
+    }
+
+    /// There is a volume claim of this name.
+    pub fn claim_seen(&mut self, name: &str) {
+        self.claims.insert(name.to_owned());
+    }
+
+    /// The volume claim of this name is gone.
+    pub fn claim_gone(&mut self, name: &str) {
+        self.claims.remove(name);
+    }
+
+    /// The set.
+    pub fn jobset(&self) -> &JobSet {
+        &self.jobset
+    }
+
+    /// Its status, as it is stored.
+    pub(super) fn status(&self) -> &JobSetStatus {
+        &self.status
+    }
+
+    pub(super) fn has_service(&self) -> bool {
+        self.has_service
+    }
+
+    pub(super) fn has_claim(&self, name: &str) -> bool {
+        self.claims.contains(name)
+    }
+
+    /// The Job of this name, whatever attempt it belongs to.
+    pub(super) fn child(&self, name: &str) -> Option<&Child> {
+        self.children.get(name)
+    }
+
+    /// The Jobs in a bucket, by name.
+    pub(super) fn bucket(&self, bucket: Bucket) -> impl Iterator<Item = &Child> {
+        let names = self.buckets.get(&bucket).into_iter().flatten();
+        names.filter_map(|name| self.children.get(name))
+    }
+
+    /// How many Jobs are in a bucket.
+    pub(super) fn size(&self, bucket: Bucket) -> usize {
+        self.buckets.get(&bucket).map_or(0, BTreeSet::len)
+    }
+
+    /// How far a replicated job is.
+    pub(super) fn counts(&self, name: &str) -> Counts {
+        self.counts.get(name).copied().unwrap_or_default()
+    }
+
+    /// How many Jobs of a replicated job there are, of any attempt.
+    pub(super) fn known(&self, name: &str) -> i32 {
+        self.known.get(name).copied().unwrap_or_default()
+    }
+
+    /// Why the set cannot be worked on.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.odd.values().next().cloned()
+    }
+
+    fn count_in(&mut self, child: &Child) {
+        match child.bucket(&self.jobset, &self.status, self.gates) {
+            Ok(bucket) => {
+                self.buckets.entry(bucket).or_default().insert(child.name().to_owned());
+                self.add(child, bucket, 1);
+            }
+            Err(why) => drop(self.odd.insert(child.name().to_owned(), why)),
+        }
+    }
+
+    /// Forgets a Job.
+    fn count_out(&mut self, name: &str) {
+        let Some(child) = self.children.remove(name) else { return };
+        self.odd.remove(name);
+        let mut buckets = self.buckets.iter_mut();
+        let found = buckets.find_map(|(bucket, names)| names.remove(name).then_some(*bucket));
+        if let Some(bucket) = found {
+            self.add(&child, bucket, -1);
+        }
+    }
+
+    fn add(&mut self, child: &Child, bucket: Bucket, one: i32) {
+        let Some(group) = child.group().map(str::to_owned) else { return };
+        *self.known.entry(group.clone()).or_default() += one;
+        let counts = self.counts.entry(group).or_default();
+        match bucket {
+            Bucket::Previous => {}
+            Bucket::Failed => counts.failed += one,
+            Bucket::Successful => counts.succeeded += one,
+            Bucket::Active => {
+                counts.ready += one * i32::from(child.is_ready);
+                counts.active += one * i32::from(child.is_active());
+                counts.suspended += one * i32::from(child.is_suspended());
+            }
+        }
+    }
+}
+
+/// Whether all Jobs belong where they did: no restart was counted since, and no size has changed.
+fn is_same_attempt(
+    old: &JobSet,
+    old_status: &JobSetStatus,
+    new: &JobSet,
+    status: &JobSetStatus,
+) -> bool {
+    let restarts = |status: &JobSetStatus| {
+        let entries = status.replicated_jobs_status.iter();
+        let entries = entries.filter(|entry| !entry.job_restarts.is_empty());
+        let entries = entries.map(|entry| (entry.name.clone(), entry.job_restarts.clone()));
+        (status.restarts, entries.collect::<BTreeMap<_, _>>())
+    };
+    let sizes = |jobset: &JobSet| -> Vec<(String, i32)> {
+        let jobs = jobset.spec.replicated_jobs.iter();
+        jobs.map(|job| (job.name.clone(), job.replicas)).collect()
+    };
+    restarts(old_status) == restarts(status) && sizes(old) == sizes(new)
+}
+
+/// Whether a version is older than another. What is no number is never older.
+fn is_older(version: Option<&str>, known: Option<&str>) -> bool {
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
+    matches!((number(version), number(known)), (Some(new), Some(known)) if new < known)
+}
