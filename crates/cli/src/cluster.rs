@@ -93,14 +93,26 @@ impl Cluster {
         content: Content<'_>,
     ) -> Result<Value, Refusal> {
         let response = self.send(method, path, accept, content).await?;
-        let body = response.into_body().collect_bytes().await?;
+        let body = whole(response).await?;
+        serde_json::from_slice(&body).map_err(|error| Refusal::Garbled(error.to_string()))
+    }
+
+    /// Makes one request, and keeps warnings of the server to itself.
+    pub(crate) async fn call_quietly(
+        &self,
+        method: &str,
+        path: &str,
+        content: Content<'_>,
+    ) -> Result<Value, Refusal> {
+        let response = self.answer(method, path, JSON, content).await?;
+        let body = whole(response).await?;
         serde_json::from_slice(&body).map_err(|error| Refusal::Garbled(error.to_string()))
     }
 
     /// GETs text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Refusal> {
         let response = self.send("GET", path, "*/*", Content::Nothing).await?;
-        let body = response.into_body().collect_bytes().await?;
+        let body = whole(response).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
@@ -117,7 +129,20 @@ impl Cluster {
         Ok(Box::pin(self.client.request_stream(request).await?))
     }
 
+    /// Makes a request whose warnings are printed.
     async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        accept: &str,
+        content: Content<'_>,
+    ) -> Result<Response<Body>, Refusal> {
+        let response = self.answer(method, path, accept, content).await?;
+        print_warnings(&response);
+        Ok(response)
+    }
+
+    async fn answer(
         &self,
         method: &str,
         path: &str,
@@ -138,15 +163,15 @@ impl Cluster {
         }
         let request =
             request.body(Body::from(body)).map_err(|e| Refusal::Garbled(e.to_string()))?;
-        let response = self.client.send(request).await?;
-        print_warnings(&response);
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let code = response.status();
-        let body = response.into_body().collect_bytes().await?;
-        Err(refused(code, &body))
+        Ok(self.client.send(request).await?)
     }
+}
+
+/// The body of an answer that is none but good.
+async fn whole(response: Response<Body>) -> Result<Vec<u8>, Refusal> {
+    let code = response.status();
+    let body = response.into_body().collect_bytes().await?;
+    if code.is_success() { Ok(body.to_vec()) } else { Err(refused(code, &body)) }
 }
 
 fn refused(code: StatusCode, body: &[u8]) -> Refusal {

@@ -30,6 +30,21 @@ pub(crate) fn log(folder: &Path) -> PathBuf {
     folder.join("lockstep.log")
 }
 
+/// The command that stops whoever serves from a folder.
+pub(crate) fn down(folder: &Path) -> String {
+    if default().is_ok_and(|usual| usual == folder) {
+        return "lockstep down".to_owned();
+    }
+    let shown = folder.display().to_string();
+    let is_plain =
+        shown.chars().all(|letter| letter.is_alphanumeric() || "/._-+,".contains(letter));
+    if is_plain {
+        format!("lockstep down --data-dir {shown}")
+    } else {
+        format!("lockstep down --data-dir '{}'", shown.replace('\'', "'\\''"))
+    }
+}
+
 fn pid_file(folder: &Path) -> PathBuf {
     folder.join("lockstep.pid")
 }
@@ -58,9 +73,10 @@ impl Running {
                 let pid =
                     running(folder).map(|pid| format!(" (process {pid})")).unwrap_or_default();
                 anyhow::bail!(
-                    "another lockstep{pid} serves from {}; stop it with `lockstep down`, or give \
-                     this one its own --data-dir",
-                    folder.display()
+                    "another lockstep{pid} serves from {}; stop it with `{}`, or give this one its \
+                     own --data-dir",
+                    folder.display(),
+                    down(folder)
                 );
             }
             Err(TryLockError::Error(error)) => {
@@ -102,9 +118,20 @@ mod tests {
         assert_eq!(running(folder.path()), Some(std::process::id()));
         let refused = Running::claim(folder.path()).expect_err("taken").to_string();
         assert!(refused.starts_with("another lockstep (process "), "{refused}");
+        let stop = format!("`lockstep down --data-dir {}`", folder.path().display());
+        assert!(refused.contains(&stop), "{refused}");
         drop(claim);
         assert_eq!(running(folder.path()), None);
         fs::write(pid_file(folder.path()), "1\n").expect("written");
         assert_eq!(running(folder.path()), None, "a stale file is no process");
+    }
+
+    #[test]
+    fn the_command_that_stops_a_cluster_can_be_copied() {
+        let usual = default().expect("a home");
+        assert_eq!(down(&usual), "lockstep down");
+        assert_eq!(down(Path::new("/a/b-1")), "lockstep down --data-dir /a/b-1");
+        let odd = down(Path::new("/it's a"));
+        assert_eq!(odd, "lockstep down --data-dir '/it'\\''s a'");
     }
 }

@@ -59,7 +59,7 @@ pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
 
 /// `error`, which ends the process with `exit` unless it knows better.
 pub(crate) fn or(error: anyhow::Error, exit: Exit) -> anyhow::Error {
-    if error.is::<Ending>() { error } else { Ending::error(exit, format!("{error:#}")) }
+    if error.is::<Ending>() { error } else { Ending::error(exit, chain(&error)) }
 }
 
 /// How a command that failed with `error` ends the process.
@@ -72,9 +72,23 @@ pub(crate) fn of(error: &anyhow::Error) -> Exit {
 
 /// The whole chain of an error in one line, unless it is worded for people already.
 pub(crate) fn explain(error: &anyhow::Error) -> String {
-    let chain = format!("{error:#}");
+    let chain = chain(error);
     let is_worded = ["error: ", "Error from server", "The "].iter().any(|p| chain.starts_with(p));
     if is_worded || chain.is_empty() { chain } else { format!("error: {chain}") }
+}
+
+/// An error and its causes; what already stands in the words of another is not repeated.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// What failed while the rest went on. The first failure decides how the process ends.
@@ -120,5 +134,14 @@ mod tests {
         failures.note(&Ending::silent(Exit::Cluster));
         assert_eq!(of(&failures.end().expect_err("failed")), Exit::Usage);
         assert_eq!(of(&anyhow::anyhow!("anything")), Exit::Failed);
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let denied = || std::io::Error::other("denied");
+        let error = anyhow::Error::new(denied()).context("cannot read a: denied").context("no a");
+        assert_eq!(explain(&error), "error: no a: cannot read a: denied");
+        let error = anyhow::Error::new(denied()).context("no a");
+        assert_eq!(explain(&or(error, Exit::Usage)), "error: no a: denied");
     }
 }

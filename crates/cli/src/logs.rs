@@ -9,7 +9,7 @@ use crate::{
     catalog::{Catalog, escape, query},
     cluster::Cluster,
     exit::{Ending, Exit, usage},
-    output, targets,
+    output, refusal, targets,
 };
 
 /// Options of `lockstep logs`.
@@ -138,14 +138,14 @@ pub(crate) async fn copy(mut log: impl AsyncBufRead + Unpin, prefix: &str) -> Re
     if prefix.is_empty() {
         let mut chunk = vec![0; 64 * 1024];
         loop {
-            match log.read(&mut chunk).await? {
+            match log.read(&mut chunk).await.map_err(|error| broken(&error))? {
                 0 => return Ok(()),
                 read => output::data(&chunk[..read])?,
             }
         }
     }
     let mut line = prefix.as_bytes().to_vec();
-    while log.read_until(b'\n', &mut line).await? > 0 {
+    while log.read_until(b'\n', &mut line).await.map_err(|error| broken(&error))? > 0 {
         if line.last() != Some(&b'\n') {
             line.push(b'\n');
         }
@@ -153,6 +153,12 @@ pub(crate) async fn copy(mut log: impl AsyncBufRead + Unpin, prefix: &str) -> Re
         line.truncate(prefix.len());
     }
     Ok(())
+}
+
+/// The end of a log before its end.
+fn broken(error: &std::io::Error) -> anyhow::Error {
+    let message = format!("error: the log ended too early: {}", refusal::innermost(error));
+    Ending::error(Exit::Cluster, message)
 }
 
 async fn pods(cluster: &Cluster, options: &Options) -> Result<Vec<Value>> {

@@ -13,7 +13,7 @@ pub(crate) fn data(bytes: impl AsRef<[u8]>) -> io::Result<()> {
     stdout.write_all(bytes.as_ref()).and_then(|()| stdout.flush()).map_err(|error| {
         match error.kind() {
             io::ErrorKind::BrokenPipe => io::Error::new(error.kind(), ReaderGone),
-            _ => error,
+            kind => io::Error::new(kind, format!("cannot write to stdout: {error}")),
         }
     })
 }

@@ -128,11 +128,19 @@ fn explain_status(status: &Status, doing: &str) -> String {
                 .flat_map(|details| &details.causes)
                 .map(|cause| format!("* {}: {}", cause.field, cause.message))
                 .collect();
-            match (causes.len(), status.message.split_once(" is invalid: ")) {
-                (2.., Some((object, _))) => {
-                    format!("The {object} is invalid: \n{}", causes.join("\n"))
-                }
-                _ => format!("The {}", status.message),
+            let (object, why) =
+                status.message.split_once(" is invalid: ").unwrap_or((&status.message, ""));
+            // The server says which group the kind is of; kubectl does not.
+            let details = status.details.as_deref();
+            let named = details.filter(|it| !it.kind.is_empty() && !it.name.is_empty());
+            let object = named.map_or_else(
+                || object.to_owned(),
+                |details| format!("{} {:?}", details.kind, details.name),
+            );
+            match (causes.len(), why) {
+                (_, "") => format!("The {}", status.message),
+                (2.., _) => format!("The {object} is invalid: \n{}", causes.join("\n")),
+                _ => format!("The {object} is invalid: {why}"),
             }
         }
         (_, "") => format!("Error from server: {doing}{}", status.message),
@@ -140,13 +148,25 @@ fn explain_status(status: &Status, doing: &str) -> String {
     }
 }
 
-/// The innermost cause is what a person can act on; the layers above only say "client error".
-fn explain_transport(error: &kube::Error) -> String {
-    let mut innermost: &dyn std::error::Error = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+/// The innermost cause: what a person can act on. The layers above only say "client error".
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut innermost = error;
+    loop {
+        // An error of the system may wrap another one, which it does not call its source.
+        let wrapped = innermost.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref());
+        innermost = match (wrapped, innermost.source()) {
+            (Some(wrapped), _) => wrapped,
+            (None, Some(source)) => source,
+            (None, None) => break,
+        };
     }
     let why = innermost.to_string();
+    // With a page of its library's manual for whoever wrote the program.
+    if why.contains("close_notify") { "the server closed the connection".to_owned() } else { why }
+}
+
+fn explain_transport(error: &kube::Error) -> String {
+    let why = innermost(error);
     if why.contains("onnection refused") {
         return format!("the server does not answer ({why}): is `lockstep up` running?");
     }
@@ -182,6 +202,13 @@ mod tests {
             causes: vec![cause("a", "x"), cause("b", "y")],
             ..Details::default()
         }));
+        let mut grouped = status(422, "Invalid", "Job.batch \"j\" is invalid: a: x");
+        grouped.details = Some(Box::new(Details {
+            kind: "Job".to_owned(),
+            name: "j".to_owned(),
+            causes: vec![cause("a", "x")],
+            ..Details::default()
+        }));
         let one = status(422, "Invalid", "Pod \"p\" is invalid: a: x");
         for (status, doing, want) in [
             (
@@ -200,10 +227,20 @@ mod tests {
                 "error: You must be logged in to the server (Unauthorized)",
             ),
             (one, None, "The Pod \"p\" is invalid: a: x"),
+            (grouped, None, "The Job \"j\" is invalid: a: x"),
             (invalid, None, "The Pod \"p\" is invalid: \n* a: x\n* b: y"),
             (status(500, "", "oops"), None, "Error from server: oops"),
         ] {
             assert_eq!(Refusal::Status(Box::new(status)).explain(doing), want);
         }
+    }
+
+    #[test]
+    fn what_is_told_is_the_cause_and_no_address_of_a_manual() {
+        use std::io::{Error, ErrorKind};
+        let inner = Error::other("peer closed without close_notify: https://docs.rs/x");
+        let outer = Error::new(ErrorKind::UnexpectedEof, Error::other(inner));
+        assert_eq!(innermost(&outer), "the server closed the connection");
+        assert_eq!(innermost(&Error::from(ErrorKind::TimedOut)), "timed out");
     }
 }

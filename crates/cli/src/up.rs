@@ -153,7 +153,10 @@ fn embedded_options(options: &Options, folder: &Path, port: u16) -> embedded::Op
 fn banner(embedded: &Embedded, folder: &Path, options: &Options) -> String {
     let address = embedded.address().map(|a| a.to_string()).unwrap_or_default();
     let kubeconfig = datadir::kubeconfig(folder);
-    let stop = if options.detached { "`lockstep down`" } else { "Ctrl-C" };
+    let stop = match options.detached {
+        true => format!("`{}`", datadir::down(folder)),
+        false => "Ctrl-C".to_owned(),
+    };
     let kept = if options.in_memory { "nothing stays" } else { "what is stored stays" };
     // Said before the rest: it explains what pods will be like.
     let limits = embedded.lacks_namespaces().map(|reason| {

@@ -2,7 +2,7 @@
 
 mod shape;
 
-use std::io::ErrorKind;
+use std::{collections::BTreeSet, io::ErrorKind};
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -94,7 +94,7 @@ impl Report<'_> {
                     "file": file, "line": line, "object": object, "field": field_of(warning),
                     "severity": "warning", "message": warning}));
             } else {
-                output::note(format!("{file}:{line}: Warning: {warning}"));
+                output::note(self::warning(manifest, warning));
             }
         }
         for problem in &verdict.problems {
@@ -118,6 +118,11 @@ impl Report<'_> {
             "severity": "error", "message": problem.what}));
         Ok(())
     }
+}
+
+/// A warning with its place.
+pub(crate) fn warning(manifest: &Manifest, warning: &str) -> String {
+    format!("{}:{}: Warning: {warning}", manifest.file, manifest.line(field_of(warning)))
 }
 
 /// Prints a line for whoever listens. The exit code is for the others.
@@ -162,6 +167,9 @@ pub(crate) struct Problem {
 /// Takes one object the way a create takes, as far as that needs no cluster.
 pub(crate) fn judge(registry: &Registry, manifest: &Manifest) -> Verdict {
     let mut verdict = find(registry, manifest);
+    // Rules that share a part say twice what is wrong with it.
+    let mut seen = BTreeSet::new();
+    verdict.problems.retain(|problem| seen.insert((problem.line, problem.what.clone())));
     verdict.problems.sort_by_key(|problem| problem.line);
     verdict
 }
@@ -328,6 +336,19 @@ mod tests {
             let found: Vec<(u64, &str)> =
                 found.iter().map(|(line, what)| (*line, what.as_str())).collect();
             assert_eq!(found, want, "{name}");
+        }
+    }
+
+    #[test]
+    fn no_problem_is_told_twice() {
+        let name = "a".repeat(64);
+        let found = problems(&format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {name}\nspec:\n  template:\n    \
+             spec:\n      restartPolicy: Never\n      containers: [{{name: c, image: x}}]\n"
+        ));
+        assert!(!found.is_empty());
+        for (at, problem) in found.iter().enumerate() {
+            assert!(!found[..at].contains(problem), "{found:?}");
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{
 /// When something is wrong; every problem has been told then.
 pub(crate) fn check(manifests: &[Manifest], is_private: bool) -> Result<()> {
     let registry = builtin::registry();
-    let mut problems = Vec::new();
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     for manifest in manifests {
         let api_version = manifest.api_version();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -27,13 +27,17 @@ pub(crate) fn check(manifests: &[Manifest], is_private: bool) -> Result<()> {
         if !is_known && !is_private && !manifest.kind().is_empty() {
             continue;
         }
-        for problem in validate::judge(&registry, manifest).problems {
+        let verdict = validate::judge(&registry, manifest);
+        for problem in verdict.problems {
             problems.push(format!("{}:{}: {}", manifest.file, problem.line, problem.what));
         }
+        let warned = verdict.warnings.iter();
+        warnings.extend(warned.map(|warning| validate::warning(manifest, warning)));
     }
     problems.extend(repeated(manifests));
     if !problems.is_empty() {
-        problems.iter().for_each(output::note);
+        // What is created comes back with its warnings; this is not.
+        warnings.iter().chain(&problems).for_each(output::note);
         return Err(Ending::silent(Exit::Usage));
     }
     if !manifests.iter().any(is_run) {

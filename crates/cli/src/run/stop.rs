@@ -36,8 +36,8 @@ impl Requests {
     pub(super) async fn send(self, cluster: &Cluster) -> Vec<String> {
         let patch = json!({"spec": {"suspend": true}});
         let suspends = self.suspend.iter().map(|path| async {
-            let content = Content::MergePatch(&patch);
-            cluster.call("PATCH", path, "application/json", content).await
+            // What is to be said about the manifest was said when it was created.
+            cluster.call_quietly("PATCH", path, Content::MergePatch(&patch)).await
         });
         let deletes = self.delete.iter().map(|path| async {
             cluster.call("DELETE", path, "application/json", Content::Nothing).await
