@@ -2,6 +2,7 @@
 
 mod archive;
 mod card;
+mod causes;
 mod check;
 mod ends;
 mod followers;
@@ -33,6 +34,7 @@ use tokio::time::Instant;
 
 use self::{
     archive::Archive,
+    card::Evidence,
     followers::Followers,
     gang::GangOptions,
     model::Model,
@@ -43,7 +45,7 @@ use self::{
 };
 use crate::{
     args::Connection,
-    catalog::query,
+    catalog::{escape, query},
     cluster::Cluster,
     config,
     exit::{self, Ending, Exit},
@@ -58,6 +60,10 @@ use crate::{
 /// How many last lines of a log a card shows.
 const LAST_LINES: &str = "10";
 
+/// What is logged unless one asks for more. Of the connection to the cluster we tell in words of our
+/// own.
+const LOG: &str = "error,kube_client=off,kube_runtime=off";
+
 /// Options of `lockstep run`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -66,7 +72,8 @@ containers write goes to stdout, everything else to stderr. The exit code is the
   0 everything succeeded      3 timed out
   1 a job or pod failed       4 the cluster itself failed
   2 invalid manifest        130 interrupted
-Ctrl-C once suspends the jobs and ends the pods with their grace period, twice kills them.
+Ctrl-C once suspends the jobs and ends the pods with their grace period, twice kills them. When
+whoever reads stdout goes, as in `lockstep run job.yaml | head`, that counts as Ctrl-C.
 
 With --cluster it runs on a running `lockstep up`, or wherever the kubeconfig points. Then the
 objects stay, and an interrupted or timed out job stays suspended.
@@ -82,6 +89,9 @@ pub(crate) struct Options {
     /// Files or folders with Jobs, Pods and what they need, or - for standard input
     #[arg(required_unless_present = "command", conflicts_with = "command", value_name = "FILE")]
     files: Vec<String>,
+    /// Take the files of folders inside folders too
+    #[arg(short = 'R', long, conflicts_with = "command")]
+    recursive: bool,
     /// How long all of it may take: 30s, 5m [default: as long as it takes]
     #[arg(long, value_name = "DURATION", value_parser = logs::duration)]
     timeout: Option<i64>,
@@ -116,7 +126,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     node: NodeOptions,
     /// What to log to stderr
-    #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = "error")]
+    #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = LOG)]
     log: String,
 }
 
@@ -177,7 +187,8 @@ impl Options {
         if !self.gang.command.is_empty() {
             return self.gang.manifests(!self.cluster);
         }
-        manifest::read(&self.files, false).map_err(|error| exit::or(error, Exit::Usage))
+        self.gang.must_be_absent()?;
+        manifest::read(&self.files, self.recursive).map_err(|error| exit::or(error, Exit::Usage))
     }
 }
 
@@ -293,7 +304,7 @@ impl Work<'_> {
         });
         let watches = watches::watch(&cluster, &namespaces, !model.jobs.is_empty());
         let is_raw = !has_prefixes && !screen.is_shared();
-        let followers = Followers::new(cluster.clone(), is_raw);
+        let followers = Followers::new(cluster.clone(), is_raw, !self.is_private);
         let mut session = Session::new(cluster, model, screen, watches);
         let wants_logs = !options.no_logs || options.keep.is_some();
         session.followers = wants_logs.then_some(followers);
@@ -361,17 +372,27 @@ async fn explain(session: &mut Session, failed: &Model) {
         if session.tails.contains_key(&container) {
             continue;
         }
-        let [namespace, pod, name] = &container;
-        let pairs = [("container", name.as_str()), ("tailLines", LAST_LINES)];
+        let pairs = [("container", container.name.as_str()), ("tailLines", LAST_LINES)];
         let pairs = pairs.map(|(key, value)| (key, Some(value.to_owned())));
-        let path = logs::log_path(namespace, pod) + &query(&pairs);
+        let path = logs::log_path(&container.namespace, &container.pod) + &query(&pairs);
         if let Ok(text) = session.cluster.text(&path).await {
             let lines = text.lines().map(ToOwned::to_owned).collect();
             session.tails.insert(container, lines);
         }
     }
+    let mut evidence =
+        Evidence { tails: std::mem::take(&mut session.tails), ..Evidence::default() };
+    for pod in card::pods(failed) {
+        let fields = format!("involvedObject.uid={}", pod.uid);
+        let path = format!("/api/v1/namespaces/{}/events", escape(&pod.namespace))
+            + &query(&[("fieldSelector", Some(fields))]);
+        if let Ok(list) = session.cluster.get(&path).await {
+            let events = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            evidence.causes.insert(pod.uid.clone(), causes::of(events));
+        }
+    }
     let paint = session.screen.paint();
-    for line in card::lines(failed, &session.tails, paint) {
+    for line in card::lines(failed, &evidence, paint) {
         session.screen.note(&line);
     }
 }
@@ -391,8 +412,12 @@ async fn report(
     }
     let list = archive.list(applied, &session.model);
     archive.store(&list)?;
-    if let Some(format) = format {
-        format.print(&list)?;
+    match format.map_or(Ok(()), |format| format.print(&list)) {
+        Err(error) if output::is_closed_pipe(&error) => {
+            // How the run ended still counts.
+            session.screen.note("stdout is closed: the objects are not printed");
+            Ok(())
+        }
+        printed => printed,
     }
-    Ok(())
 }

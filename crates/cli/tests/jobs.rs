@@ -162,13 +162,129 @@ fn a_run_on_another_cluster_leaves_its_job_there() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("\"CompletionsReached\""), "{out}");
     let (code, _, err) = up.run("run --cluster -", &fine);
-    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(code, Some(1), "{err}");
     assert!(err.contains("job.batch/fine is in namespace default already: delete it"), "{err}");
+    assert!(err.contains("give metadata.generateName"), "{err}");
+    let (code, _, err) = up.run("run --cluster --name fine --data-dir here -- true", "");
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("give another --name"), "{err}");
     let (code, _, err) = up.run("run --cluster - --timeout 2s", &job("endless", 1, ENDLESS));
     assert_eq!(code, Some(3), "{err}");
     assert!(err.contains("job/endless stays, suspended"), "{err}");
     let (_, out, _) = up.run("get job endless -o json", "");
     assert!(out.contains("\"suspend\": true"), "{out}");
+}
+
+#[test]
+fn a_run_on_a_cluster_goes_on_when_that_is_killed_and_started_again() {
+    let mut up = Up::lasting();
+    let script = "for i in $(seq 1 60); do echo step $i; sleep 0.1; done";
+    fs::write(up.folder().join("job.yaml"), job("steady", 2, script)).expect("written");
+    let child = lockstep(up.folder())
+        .args(["run", "--cluster", "--data-dir", "here", "job.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("lockstep runs");
+    let mut written = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut lines: Vec<String> = written.by_ref().take(6).map(|line| line.expect("text")).collect();
+    up.restart();
+    lines.extend(written.map(|line| line.expect("text")));
+    let output = child.wait_with_output().expect("it ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for worker in 0..2 {
+        let prefix = format!("[steady-{worker}] ");
+        let own: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(&prefix)).collect();
+        let want: Vec<String> = (1..=60).map(|step| format!("step {step}")).collect();
+        assert_eq!(own, want, "each line once: {said}");
+    }
+    assert!(said.contains("the cluster answers again"), "{said}");
+    assert!(!said.contains(" ERROR "), "{said}");
+}
+
+#[test]
+fn a_run_ends_when_nobody_reads_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "while :; do echo on; sleep 0.05; done";
+    fs::write(folder.path().join("job.yaml"), job("endless", 1, script)).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "job.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let written = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(written.take(2).count(), 2);
+    let output = child.wait_with_output().expect("it ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert_eq!(said.matches("stdout is closed").count(), 1, "{said}");
+    let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let output = lockstep(folder.path()).args(["run", "job.yaml"]).stdout(full).output();
+    let said = text(&output.expect("lockstep runs").stderr);
+    assert!(said.contains("cannot write to stdout"), "{said}");
+}
+
+#[test]
+fn what_is_meant_for_gangs_is_refused_with_manifests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("job.yaml"), job("j", 1, "true")).expect("written");
+    for words in ["--workers 2", "--env A=b", "--image x", "--name n", "--cpu 1", "--gpus 1"] {
+        let mut command = lockstep(folder.path());
+        let output = command.arg("run").args(words.split(' ')).arg("job.yaml").output();
+        let output = output.expect("lockstep runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {said}");
+        assert!(said.contains("is for a gang from a command line"), "{words}: {said}");
+    }
+}
+
+#[test]
+fn a_job_whose_pods_are_refused_for_ever_fails_with_the_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let refused = job("refused", 1, "true")
+        .replace("restartPolicy: Never", "restartPolicy: Never\n      priorityClassName: nope");
+    fs::write(folder.path().join("job.yaml"), refused).expect("written");
+    let words = ["run", "-q", "job.yaml", "--timeout", "100s"];
+    let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("job/refused cannot go on"), "{said}");
+    assert!(said.contains("because  cannot create its pods: "), "{said}");
+}
+
+#[test]
+fn a_card_says_who_ended_a_container() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let probe =
+        "livenessProbe: {exec: {command: ['false']}, periodSeconds: 1, failureThreshold: 1}";
+    let live = job("live", 1, "sleep 100")
+        .replace("image: x,", &format!("image: x, {probe},"))
+        .replace("GracePeriodSeconds: 5", "GracePeriodSeconds: 1");
+    for policy in ["Never", "OnFailure"] {
+        let manifest = live.replace("Policy: Never", &format!("Policy: {policy}"));
+        fs::write(folder.path().join("job.yaml"), manifest).expect("written");
+        let words = ["run", "-q", "job.yaml", "--timeout", "100s"];
+        let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("  pod      live-0-"), "{said}");
+        assert!(said.contains("because  Unhealthy: Liveness probe failed"), "{said}");
+        assert!(said.contains("Container c failed liveness probe"), "{said}");
+    }
+}
+
+#[test]
+fn a_container_that_never_started_is_said_nothing_wrong_about() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bare = job("bare", 1, "true").replace(", command: [sh, -c, \"true\"]", "");
+    fs::write(folder.path().join("job.yaml"), bare).expect("written");
+    let output = lockstep(folder.path()).args(["run", "job.yaml"]).output();
+    let output = output.expect("lockstep runs");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(!said.contains("no log of") && !said.contains("ContainerStatusUnknown"), "{said}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::{
-    model::{Model, Name},
+    model::{ContainerId, Model, Name},
     watches::About,
 };
 use crate::{
@@ -30,6 +30,8 @@ pub(crate) struct Archive {
     /// How many there may be before those of others are dropped.
     room: usize,
     folder: Option<PathBuf>,
+    /// Whose the folders of logs are: the uid of the first pod of each name.
+    folders: BTreeMap<Name, String>,
 }
 
 impl Archive {
@@ -49,7 +51,7 @@ impl Archive {
                 return Err(Ending::error(Exit::Usage, message));
             }
         }
-        Ok(Self { objects: BTreeMap::new(), room: ROOM, folder: folder.map(Path::to_owned) })
+        Ok(Self { room: ROOM, folder: folder.map(Path::to_owned), ..Self::default() })
     }
 
     /// Keeps an object that belongs to the run, as it is now.
@@ -76,18 +78,19 @@ impl Archive {
         }
     }
 
-    /// Appends to the log of a container.
+    /// Appends to the log of a container. Of pods that had one name, each has its own folder.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn log(
-        &self,
-        [namespace, pod, container]: &[String; 3],
-        bytes: &[u8],
-    ) -> Result<()> {
+    pub(crate) fn log(&mut self, container: &ContainerId, bytes: &[u8]) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let folder = folder.join("logs").join(namespace).join(pod);
-        let path = folder.join(format!("{container}.log"));
+        let ContainerId { namespace, pod, uid, name } = container;
+        let first = self.folders.entry((namespace.clone(), pod.clone()));
+        let first = first.or_insert_with(|| uid.clone());
+        // No pod is called so: names have no underscore.
+        let own = if first == uid { pod.clone() } else { format!("{pod}_{uid}") };
+        let folder = folder.join("logs").join(namespace).join(own);
+        let path = folder.join(format!("{name}.log"));
         // Not kept open: there may be more containers than a process may have files.
         let open = || OpenOptions::new().append(true).create(true).open(&path);
         let file = match open() {
@@ -206,11 +209,16 @@ mod tests {
     fn logs_are_appended_and_a_folder_in_use_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let keep = folder.path().join("kept");
-        let archive = Archive::new(Some(&keep)).expect("a new folder");
-        let container = ["d", "p", "c"].map(ToOwned::to_owned);
+        let mut archive = Archive::new(Some(&keep)).expect("a new folder");
+        let [namespace, pod, uid, name] = ["d", "p", "first", "c"].map(ToOwned::to_owned);
+        let container = ContainerId { namespace, pod, uid, name };
         archive.log(&container, b"one\n").expect("written");
         archive.log(&container, b"two\n").expect("written");
         assert_eq!(fs::read_to_string(keep.join("logs/d/p/c.log")).expect("there"), "one\ntwo\n");
+        let second = ContainerId { uid: "second".to_owned(), ..container };
+        archive.log(&second, b"three\n").expect("written");
+        let second = fs::read_to_string(keep.join("logs/d/p_second/c.log"));
+        assert_eq!(second.expect("beside the first"), "three\n");
         let error = Archive::new(Some(&keep)).expect_err("in use");
         assert!(error.to_string().contains("not empty"), "{error}");
     }

@@ -3,10 +3,12 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::{
     ends::End,
     job::{self, Job},
-    model::Model,
+    model::{ContainerId, Model},
     pod::{Phase, Pod},
     session::Tails,
     style::{Paint, Tone},
@@ -15,13 +17,22 @@ use super::{
 /// How many pods of a Job are shown.
 const PODS_MAX: usize = 3;
 
+/// What is known of pods that does not stand in them.
+#[derive(Debug, Default)]
+pub(crate) struct Evidence {
+    /// What containers wrote last.
+    pub(crate) tails: Tails,
+    /// What events say about the end of containers, by the uid of their pod.
+    pub(crate) causes: BTreeMap<String, Vec<String>>,
+}
+
 /// The cards of everything that failed or cannot go on.
-pub(crate) fn lines(model: &Model, tails: &Tails, paint: Paint) -> Vec<String> {
+pub(crate) fn lines(model: &Model, evidence: &Evidence, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     for job in model.jobs.values() {
         match job.phase {
             job::Phase::Complete => {}
-            job::Phase::Failed => failed(model, job, tails, paint, &mut lines),
+            job::Phase::Failed => failed(model, job, evidence, paint, &mut lines),
             job::Phase::Gone => lines.push(head(&format!("job/{} was deleted", job.name), paint)),
             _ => {
                 let why = model.why_waits(job).unwrap_or_else(|| "is not finished".to_owned());
@@ -36,24 +47,39 @@ pub(crate) fn lines(model: &Model, tails: &Tails, paint: Paint) -> Vec<String> {
         if pod.phase != Phase::Failed {
             lines.push(field("because", &pod.words()));
         }
-        ended(pod, tails, &mut lines);
+        ended(pod, evidence, &mut lines);
     }
     lines
 }
 
-/// The containers whose last lines the cards show, as far as there are any.
-pub(crate) fn containers(model: &Model) -> Vec<[String; 3]> {
+/// The pods the cards show that ended, or were ended.
+pub(crate) fn pods(model: &Model) -> Vec<&Pod> {
     let of_jobs = model.jobs.values().filter(|job| job.phase == job::Phase::Failed);
     let of_jobs = of_jobs.flat_map(|job| culprits(model, job).0);
     let bare = model.bare_pods().filter(|pod| pod.phase == Phase::Failed);
-    let of_pod = |pod: &Pod| -> Vec<[String; 3]> {
-        let one = |end: &End| [pod.namespace.clone(), pod.name.clone(), end.container.clone()];
-        pod.ends.iter().map(one).collect()
-    };
-    of_jobs.chain(bare).flat_map(of_pod).collect()
+    of_jobs.chain(bare).collect()
 }
 
-fn failed(model: &Model, job: &Job, tails: &Tails, paint: Paint, lines: &mut Vec<String>) {
+/// The containers whose last lines the cards show, as far as there are any.
+pub(crate) fn containers(model: &Model) -> Vec<ContainerId> {
+    let of_pod = |pod: &Pod| -> Vec<ContainerId> {
+        pod.ends.iter().chain(&pod.ends_before).map(|end| id(pod, end)).collect()
+    };
+    let mut containers: Vec<ContainerId> = pods(model).into_iter().flat_map(of_pod).collect();
+    containers.dedup();
+    containers
+}
+
+fn id(pod: &Pod, end: &End) -> ContainerId {
+    ContainerId {
+        namespace: pod.namespace.clone(),
+        pod: pod.name.clone(),
+        uid: pod.uid.clone(),
+        name: end.container.clone(),
+    }
+}
+
+fn failed(model: &Model, job: &Job, evidence: &Evidence, paint: Paint, lines: &mut Vec<String>) {
     lines.push(head(&format!("job/{} failed: {}", job.name, job.why.reason), paint));
     lines.push(field("rule", &rule(job)));
     let (pods, others) = culprits(model, job);
@@ -64,23 +90,31 @@ fn failed(model: &Model, job: &Job, tails: &Tails, paint: Paint, lines: &mut Vec
             node => format!(", on node {node}"),
         };
         lines.push(field("pod", &format!("{}{index}{node}", pod.name)));
-        ended(pod, tails, lines);
+        ended(pod, evidence, lines);
     }
     if others > 0 {
         lines.push(field("", &format!("and {others} more pods failed")));
     }
 }
 
-/// How the containers of a pod ended, and their last lines.
-fn ended(pod: &Pod, tails: &Tails, lines: &mut Vec<String>) {
+/// How the containers of a pod ended, by whom, and their last lines.
+fn ended(pod: &Pod, evidence: &Evidence, lines: &mut Vec<String>) {
     if !pod.reason.is_empty() {
         lines.push(field("because", &pod.reason));
     }
-    for end in &pod.ends {
-        lines.push(field("ended", &end.words()));
-        let name = [pod.namespace.clone(), pod.name.clone(), end.container.clone()];
+    for cause in evidence.causes.get(&pod.uid).into_iter().flatten() {
+        lines.push(field("because", cause));
+    }
+    if pod.restarts > 0 {
+        lines.push(field("restarts", &pod.restarts.to_string()));
+    }
+    let is_told = |end: &&End| pod.ends.iter().all(|told| told.container != end.container);
+    let before = pod.ends_before.iter().filter(is_told);
+    let before = before.map(|end| (end, format!("{}, before its last start", end.words())));
+    for (end, words) in pod.ends.iter().map(|end| (end, end.words())).chain(before) {
+        lines.push(field("ended", &words));
         let mut label = "log";
-        for line in tails.get(&name).into_iter().flatten() {
+        for line in evidence.tails.get(&id(pod, end)).into_iter().flatten() {
             lines.push(field(label, &format!("| {line}")));
             label = "";
         }
@@ -116,6 +150,11 @@ fn culprits<'a>(model: &'a Model, job: &Job) -> (Vec<&'a Pod>, usize) {
         job.why.message.split(' ').any(|word| word == name)
     };
     failed.sort_by_key(|pod| (!is_named(pod), pod.ended, pod.name.clone()));
+    if failed.is_empty() {
+        // Restarts count as failures too; the pod is ended when there were too many.
+        failed = model.pods_of(job).filter(|pod| pod.restarts > 0).collect();
+        failed.sort_by_key(|pod| (-pod.restarts, pod.name.clone()));
+    }
     let others = failed.len().saturating_sub(PODS_MAX);
     failed.truncate(PODS_MAX);
     (failed, others)

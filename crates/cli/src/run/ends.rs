@@ -1,7 +1,7 @@
 //! How a container ended, in words.
 
 use jiff::Timestamp;
-use lockstep_api::reasons::container::{COMPLETED, ERROR, OOM_KILLED, START_ERROR};
+use lockstep_api::reasons::container::{COMPLETED, ERROR, OOM_KILLED, START_ERROR, STATUS_UNKNOWN};
 use serde_json::Value;
 
 /// The signals of Linux, from 1 on.
@@ -57,8 +57,21 @@ pub(crate) struct End {
 impl End {
     /// Reads a container status, if the container ended and not well.
     pub(crate) fn of(status: &Value) -> Option<Self> {
-        let ended = &status["state"]["terminated"];
+        Self::read(status, "state")
+    }
+
+    /// Reads how the run before the one of now ended, if not well.
+    pub(crate) fn before(status: &Value) -> Option<Self> {
+        Self::read(status, "lastState")
+    }
+
+    fn read(status: &Value, state: &str) -> Option<Self> {
+        let ended = &status[state]["terminated"];
         let code = ended["exitCode"].as_i64().filter(|&code| code != 0)?;
+        // That a container which was never there cannot be found says nothing about how it ended.
+        if is_unknown(ended) {
+            return None;
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         Some(Self {
             container: text(&status["name"]),
@@ -94,6 +107,17 @@ impl End {
             reason => format!("container {name} ended with {}, {reason}{said}", self.code()),
         }
     }
+}
+
+/// Whether what ended was never started, so that it wrote nothing.
+pub(crate) fn has_never_started(ended: &Value) -> bool {
+    ended["reason"] == START_ERROR || is_unknown(ended)
+}
+
+/// Whether nobody knows of a container that it ever was there.
+fn is_unknown(ended: &Value) -> bool {
+    let has_id = ended["containerID"].as_str().is_some_and(|id| !id.is_empty());
+    ended["reason"] == STATUS_UNKNOWN && !ended["startedAt"].is_string() && !has_id
 }
 
 /// The signal an exit code stands for.
@@ -132,7 +156,8 @@ mod tests {
                 "container c could not be started: StartError: no such file",
             ),
             (
-                json!({"exitCode": 255, "reason": "ContainerStatusUnknown"}),
+                json!({"exitCode": 255, "reason": "ContainerStatusUnknown",
+                    "startedAt": "2026-01-01T00:00:00Z"}),
                 "container c ended with exit code 255, ContainerStatusUnknown",
             ),
         ];
@@ -140,7 +165,12 @@ mod tests {
             let status = json!({"name": "c", "state": {"terminated": ended}});
             assert_eq!(End::of(&status).expect("it ended badly").words(), want);
         }
-        for fine in [json!({"terminated": {"exitCode": 0}}), json!({"running": {}}), json!({})] {
+        let unborn =
+            json!({"exitCode": 137, "reason": "ContainerStatusUnknown", "startedAt": null});
+        assert!(has_never_started(&unborn));
+        let unborn = json!({"terminated": unborn});
+        let fine = json!({"terminated": {"exitCode": 0}});
+        for fine in [fine, unborn, json!({"running": {}}), json!({})] {
             assert_eq!(End::of(&json!({"name": "c", "state": fine})), None);
         }
     }

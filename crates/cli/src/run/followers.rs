@@ -1,11 +1,14 @@
 //! Reading the logs of all containers: so many at once, those of one container in order.
 
+mod reading;
+
 use std::{collections::BTreeMap, sync::Arc};
 
-use futures::{AsyncBufRead, AsyncReadExt, FutureExt, future::BoxFuture};
+use futures::{FutureExt, future::BoxFuture};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::{lines::take_lines, model::LogSource};
+use self::reading::{Log, Reading};
+use super::model::{ContainerId, LogSource};
 use crate::{cluster::Cluster, refusal::Refusal};
 
 /// How many logs are read at the same time. The others wait until one of these ends.
@@ -13,8 +16,6 @@ pub(crate) const OPEN_MAX: usize = 256;
 
 /// How many pieces may wait to be printed before reading pauses.
 const WAITING_MAX: usize = 64;
-
-const PIECE: usize = 32 * 1024;
 
 /// A piece of a log.
 #[derive(Debug)]
@@ -30,26 +31,26 @@ pub(crate) struct Followers {
     cluster: Cluster,
     /// Whether pieces need not be whole lines, because nothing else is written between them.
     is_raw: bool,
+    /// Whether the server can go away while this program stays, so that logs are read again.
+    is_remote: bool,
     slots: Arc<Semaphore>,
-    queues: BTreeMap<[String; 3], mpsc::UnboundedSender<Asked>>,
+    queues: BTreeMap<ContainerId, mpsc::UnboundedSender<Asked>>,
     sender: Option<mpsc::Sender<Piece>>,
     receiver: mpsc::Receiver<Piece>,
 }
 
-type Asked = (Arc<LogSource>, BoxFuture<'static, Result<Opened, Refusal>>);
+type Asked = (Reading, Arc<LogSource>, BoxFuture<'static, Opened>);
 
-struct Opened {
-    log: Box<dyn AsyncBufRead + Send + Unpin>,
-    _slot: OwnedSemaphorePermit,
-}
+/// The place among the logs that are open, and the log or why there is none.
+type Opened = (Option<OwnedSemaphorePermit>, Result<Log, Refusal>);
 
 impl Followers {
     /// Follows nothing yet.
-    pub(crate) fn new(cluster: Cluster, is_raw: bool) -> Self {
+    pub(crate) fn new(cluster: Cluster, is_raw: bool, is_remote: bool) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
         let slots = Arc::new(Semaphore::new(OPEN_MAX));
         let (queues, sender) = (BTreeMap::new(), Some(sender));
-        Self { cluster, is_raw, slots, queues, sender, receiver }
+        Self { cluster, is_raw, is_remote, slots, queues, sender, receiver }
     }
 
     /// Asks for a log now, since later another run may be meant, and reads it when the earlier ones
@@ -59,21 +60,24 @@ impl Followers {
         let (source, cluster) = (Arc::new(source), self.cluster.clone());
         let (slots, path) = (Arc::clone(&self.slots), source.path.clone());
         let asked = tokio::spawn(async move {
-            let slot = slots.acquire_owned().await;
-            let slot = slot.map_err(|error| Refusal::Garbled(error.to_string()))?;
-            let log = cluster.stream(&path, "*/*").await?;
-            Ok(Opened { log: Box::new(log), _slot: slot })
+            let slot = slots.acquire_owned().await.ok();
+            let log = cluster.stream(&path, "*/*").await;
+            (slot, log.map(|log| Box::new(log) as Log))
         });
-        let opened = asked
-            .map(|joined| joined.unwrap_or_else(|error| Err(Refusal::Garbled(error.to_string()))));
-        let (sender, is_raw) = (sender.clone(), self.is_raw);
+        let opened = asked.map(|joined| {
+            joined.unwrap_or_else(|error| (None, Err(Refusal::Garbled(error.to_string()))))
+        });
+        let manner = (self.is_raw, self.is_remote);
+        let reading =
+            Reading::new(self.cluster.clone(), Arc::clone(&source), sender.clone(), manner);
+        let sender = sender.clone();
         let queue = self.queues.entry(source.container.clone()).or_insert_with(|| {
             let (queue, receiver) = mpsc::unbounded_channel();
-            tokio::spawn(read_all(receiver, sender, is_raw));
+            tokio::spawn(read_all(receiver, sender));
             queue
         });
         // Whoever reads has ended when nobody listens any more.
-        let _unread = queue.send((source, opened.boxed()));
+        let _unread = queue.send((reading, source, opened.boxed()));
     }
 
     /// The next piece; nothing when all is read after [`Followers::close`].
@@ -93,17 +97,10 @@ impl Followers {
     }
 }
 
-async fn read_all(
-    mut queue: mpsc::UnboundedReceiver<Asked>,
-    sender: mpsc::Sender<Piece>,
-    is_raw: bool,
-) {
-    while let Some((source, opened)) = queue.recv().await {
-        let done = match opened.await {
-            Ok(opened) => read(opened, &source, &sender, is_raw).await,
-            Err(refusal) => Err(refusal.explain(None)),
-        };
-        if let Err(why) = done
+async fn read_all(mut queue: mpsc::UnboundedReceiver<Asked>, sender: mpsc::Sender<Piece>) {
+    while let Some((reading, source, opened)) = queue.recv().await {
+        let (_slot, log) = opened.await;
+        if let Err(why) = reading.to_end(log).await
             && sender.send(Piece::Unreadable(source, why)).await.is_err()
         {
             return;
@@ -111,40 +108,15 @@ async fn read_all(
     }
 }
 
-/// Reads one log to its end, or until nobody listens.
-async fn read(
-    mut opened: Opened,
-    source: &Arc<LogSource>,
-    sender: &mpsc::Sender<Piece>,
-    is_raw: bool,
-) -> Result<(), String> {
-    let mut pending = Vec::new();
-    let mut buffer = vec![0; PIECE];
-    loop {
-        let count = opened.log.read(&mut buffer).await;
-        let count = count.map_err(|error| format!("error: the log ended too early: {error}"))?;
-        pending.extend_from_slice(&buffer[..count]);
-        let is_end = count == 0;
-        if is_end && !is_raw && !pending.is_empty() && pending.last() != Some(&b'\n') {
-            pending.push(b'\n');
-        }
-        let piece = if is_raw { std::mem::take(&mut pending) } else { take_lines(&mut pending) };
-        let piece = Piece::Written(Arc::clone(source), piece);
-        let is_empty = matches!(&piece, Piece::Written(_, bytes) if bytes.is_empty());
-        if is_end && is_empty {
-            return Ok(());
-        }
-        if !is_empty && sender.send(piece).await.is_err() {
-            return Ok(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
+        collections::VecDeque,
         convert::Infallible,
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::{
+            Mutex,
+            atomic::{AtomicUsize, Ordering},
+        },
     };
 
     use http::{Request, Response};
@@ -172,18 +144,20 @@ mod tests {
     }
 
     fn source(at: usize) -> LogSource {
-        LogSource {
-            container: ["d", &at.to_string(), "c"].map(ToOwned::to_owned),
-            path: format!("/api/v1/namespaces/d/pods/{at}/log"),
-            label: String::new(),
-            worker: 0,
-        }
+        let container = ContainerId {
+            namespace: "d".to_owned(),
+            pod: at.to_string(),
+            uid: "u".to_owned(),
+            name: "c".to_owned(),
+        };
+        let path = format!("/api/v1/namespaces/d/pods/{at}/log");
+        LogSource { container, run: 0, path, label: String::new(), worker: 0 }
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_so_many_logs_are_open_at_once_and_all_are_read() {
         let (end, asked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
-        let mut followers = Followers::new(cluster(&end, &asked), false);
+        let mut followers = Followers::new(cluster(&end, &asked), false, false);
         for at in 0..1_000 {
             followers.begin(source(at));
         }
@@ -203,5 +177,98 @@ mod tests {
         }
         ending.abort();
         assert_eq!(read, 1_000);
+    }
+
+    /// A cluster that goes away in the middle of a log: its answers in order, `None` for an outage.
+    fn unsteady(logs: Vec<(&'static str, bool)>, pods: Vec<Option<&'static str>>) -> Cluster {
+        let (logs, pods) = (Mutex::new(VecDeque::from(logs)), Mutex::new(VecDeque::from(pods)));
+        let state = Arc::new((logs, pods));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            type Frames = Vec<Result<http_body::Frame<bytes::Bytes>, std::io::Error>>;
+            let data = |text: String| Ok(http_body::Frame::data(bytes::Bytes::from(text)));
+            let broken = || Err(std::io::Error::other("connection reset"));
+            let mut code = 200;
+            let frames: Frames = if request.uri().path().ends_with("/log") {
+                let next = state.0.lock().expect("a lock").pop_front();
+                let (text, is_whole) = next.expect("no more reads than planned");
+                let text = data(text.to_owned());
+                if is_whole { vec![text] } else { vec![text, broken()] }
+            } else {
+                let next = state.1.lock().expect("a lock").pop_front();
+                match next.expect("no more looks than planned") {
+                    Some(state) => {
+                        let status = serde_json::json!({"containerStatuses": [
+                            {"name": "c", "restartCount": 0, "state": {state: {}}}]});
+                        let pod = serde_json::json!({"metadata": {"uid": "u"}, "status": status});
+                        vec![data(pod.to_string())]
+                    }
+                    None => {
+                        code = 503;
+                        vec![data("later".to_owned())]
+                    }
+                }
+            };
+            let stream = futures::stream::iter(frames);
+            let body: UnsyncBoxBody<bytes::Bytes, std::io::Error> =
+                StreamBody::new(stream).boxed_unsync();
+            let response = Response::builder().status(code).body(body).expect("a response");
+            async move { Ok::<_, Infallible>(response) }
+        });
+        Cluster::inside(Client::new(service, "default"), "default")
+    }
+
+    async fn all_of(cluster: Cluster) -> (String, Vec<String>) {
+        let mut followers = Followers::new(cluster, false, true);
+        followers.begin(source(0));
+        followers.close();
+        let (mut text, mut refused) = (String::new(), Vec::new());
+        while let Some(piece) = followers.next().await {
+            match piece {
+                Piece::Written(_, bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+                Piece::Unreadable(_, why) => refused.push(why),
+            }
+        }
+        (text, refused)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_breaks_off_is_read_on_and_nothing_comes_twice() {
+        let whole = "one\ntwo\nthree";
+        let cases = [
+            (
+                "the server is killed and comes back",
+                vec![("one\ntw", false), (whole, true)],
+                vec![None, None, Some("running"), Some("terminated")],
+            ),
+            (
+                "the server stops in an orderly way, and the container ends meanwhile",
+                vec![("one\n", true), (whole, true)],
+                vec![None, Some("terminated"), Some("terminated")],
+            ),
+            (
+                "the status of the pod is late",
+                vec![(whole, true)],
+                vec![Some("running"), Some("running"), Some("terminated")],
+            ),
+        ];
+        for (name, logs, pods) in cases {
+            let (text, refused) = all_of(unsteady(logs, pods)).await;
+            assert_eq!((text.as_str(), refused.len()), ("one\ntwo\nthree\n", 0), "{name}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_that_breaks_off_for_good_is_told() {
+        // Another pod has its name: what that one writes is not for this reader.
+        let cluster = unsteady(vec![("one\n", false)], vec![Some("running")]);
+        let mut followers = Followers::new(cluster, false, true);
+        let mut replaced = source(0);
+        replaced.container.uid = "older".to_owned();
+        followers.begin(replaced);
+        followers.close();
+        assert!(matches!(followers.next().await, Some(Piece::Written(_, _))));
+        let last = followers.next().await;
+        let Some(Piece::Unreadable(_, why)) = last else { panic!("{last:?}") };
+        assert!(why.contains("the log ended too early: connection reset"), "{why}");
     }
 }

@@ -15,6 +15,9 @@ use crate::{
 /// What pods ask for who want the folder and environment `lockstep` was called with.
 const INHERIT: &str = "lockstep.dev/inherit-environment";
 
+/// What stands for the file of manifests that come from a command line.
+pub(super) const FILE: &str = "(command line)";
+
 /// What the container is called.
 const CONTAINER: &str = "worker";
 
@@ -68,7 +71,37 @@ impl GangOptions {
         let env = self.environment(&name, ports, is_private)?;
         let objects = [service(&name), self.job(&name, &env, is_private)];
         let text = objects.map(|object| yaml::render(&object)).join("---\n");
-        manifest::parse("(command line)", &text)
+        manifest::parse(FILE, &text)
+    }
+
+    /// Refuses options of a gang where there is none.
+    ///
+    /// # Errors
+    /// When one is given.
+    pub(super) fn must_be_absent(&self) -> Result<()> {
+        let given = [
+            ("--workers", self.workers.is_some(), "spec.parallelism and spec.completions"),
+            ("--completions", self.completions.is_some(), "spec.completions"),
+            ("--name", self.name.is_some(), "metadata.name"),
+            ("--cpu-per-worker", self.cpu_per_worker.is_some(), "resources of its containers"),
+            (
+                "--memory-per-worker",
+                self.memory_per_worker.is_some(),
+                "resources of its containers",
+            ),
+            ("--gpus-per-worker", self.gpus_per_worker.is_some(), "resources of its containers"),
+            ("--env", !self.env.is_empty(), "env of its containers"),
+            ("--image", self.image.is_some(), "image of its containers"),
+        ];
+        let Some((option, _, instead)) = given.into_iter().find(|(_, is_given, _)| *is_given)
+        else {
+            return Ok(());
+        };
+        let message = format!(
+            "error: {option} is for a gang from a command line, as in `lockstep run --workers 4 -- \
+             COMMAND`; a manifest says it itself: {instead}"
+        );
+        Err(Ending::error(Exit::Usage, message))
     }
 
     fn job(&self, name: &str, env: &[Value], is_private: bool) -> Value {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub(crate) use self::sources::LogSource;
+pub(crate) use self::sources::{ContainerId, LogSource, Run, locate, log_of};
 use super::{
     ends::one_line,
     job::{self, Job},
@@ -185,9 +185,10 @@ impl Model {
     }
 
     /// Takes note of a Job that no longer exists.
-    pub(crate) fn job_gone(&mut self, namespace: &str, name: &str) {
+    pub(crate) fn job_gone(&mut self, namespace: &str, name: &str, uid: &str) {
         let key = (namespace.to_owned(), name.to_owned());
-        if let Some(job) = self.jobs.get_mut(&key).filter(|job| !job.has_ended()) {
+        let job = self.jobs.get_mut(&key).filter(|job| is_same(&job.uid, uid));
+        if let Some(job) = job.filter(|job| !job.has_ended()) {
             job.phase = job::Phase::Gone;
         }
     }
@@ -199,6 +200,11 @@ impl Model {
         let name = (pod.namespace.clone(), pod.name.clone());
         if !self.is_ours(&name, &pod) {
             return seen;
+        }
+        if self.pods.get(&name).is_some_and(|known| !is_same(&known.uid, &pod.uid)) {
+            // What was said of the pod that had the name before does not hold for this one.
+            self.told.remove(&name);
+            self.troubles.remove(&name);
         }
         if pod.phase != Phase::Pending || pod.is_deleting {
             self.troubles.remove(&name);
@@ -212,10 +218,11 @@ impl Model {
     }
 
     /// Takes note of a pod that no longer exists.
-    pub(crate) fn pod_gone(&mut self, namespace: &str, name: &str) {
+    pub(crate) fn pod_gone(&mut self, namespace: &str, name: &str, uid: &str) {
         let key = (namespace.to_owned(), name.to_owned());
+        let Some(pod) = self.pods.get(&key).filter(|pod| is_same(&pod.uid, uid)) else { return };
         self.troubles.remove(&key);
-        if let Some(pod) = self.pods.get(&key).filter(|pod| !pod.has_ended()) {
+        if !pod.has_ended() {
             let gone = Pod { phase: Phase::Gone, waits: None, ..pod.clone() };
             self.put_pod(key, gone);
         }
@@ -278,8 +285,10 @@ impl Model {
     /// Whether nothing of it runs any more, and nothing will be started.
     pub(crate) fn has_stopped(&self) -> bool {
         let has_pods = self.running().next().is_some();
-        let is_quiet =
-            |job: &Job| job.has_ended() || (job.phase == job::Phase::Suspended && job.active == 0);
+        let is_quiet = |job: &Job| {
+            let has_none = job.active == 0 && job.terminating == 0;
+            job.has_ended() || (job.phase == job::Phase::Suspended && has_none)
+        };
         !has_pods && self.jobs.values().all(|job| is_quiet(job) || job.manager.is_some())
     }
 
@@ -305,7 +314,17 @@ impl Model {
     /// What a Job waits for: what it says itself, or what most of its pods wait for.
     pub(crate) fn why_waits(&self, job: &Job) -> Option<String> {
         let pods = || self.why_pods_wait(job).or_else(|| why_ending(job));
-        self.why_job_waits(job).or_else(pods).or_else(|| why_idle(job))
+        self.why_job_waits(job).or_else(pods).or_else(|| self.why_idle(job))
+    }
+
+    /// Why a Job that has failed pods and no others does nothing. Failures that a policy ignores
+    /// are waited after as well, though the Job does not count them.
+    pub(crate) fn why_idle(&self, job: &Job) -> Option<String> {
+        let name = (job.namespace.clone(), job.name.clone());
+        let has_failed = job.failed > 0 || self.failures.contains_key(&name);
+        let is_idle = job.active == 0 && job.terminating == 0 && has_failed;
+        (is_idle && job.phase == job::Phase::Running)
+            .then(|| "waits before it tries again (back-off)".to_owned())
     }
 
     /// What a Job waits for, as far as that is no matter of single pods.
@@ -348,6 +367,24 @@ impl Model {
         lines
     }
 
+    /// What goes on without this run, and how to see it.
+    pub(crate) fn what_stays(&self) -> Vec<String> {
+        if self.is_private {
+            return Vec::new();
+        }
+        let jobs = self.jobs.values().filter(|job| !job.has_ended());
+        let jobs = jobs.map(|job| ("job", &job.name, &job.namespace));
+        let pods = self.bare_pods().filter(|pod| !pod.has_ended());
+        let pods = pods.map(|pod| ("pod", &pod.name, &pod.namespace));
+        let line = |(kind, name, space): (&str, &String, &String)| {
+            format!(
+                "{kind}/{name} is not ended by that and may go on; see it with: lockstep get \
+                 {kind} {name} -n {space}"
+            )
+        };
+        jobs.chain(pods).map(line).collect()
+    }
+
     fn fates(&self) -> impl Iterator<Item = Fate> {
         let jobs = self.jobs.values().map(|job| self.fate_of_job(job));
         jobs.chain(self.bare_pods().map(|pod| self.fate_of_pod(pod)))
@@ -367,7 +404,9 @@ impl Model {
             return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
         }
         let name = (job.namespace.clone(), job.name.clone());
+        let is_refused = self.refusals.get(&name).is_some_and(|words| is_lasting(words));
         match self.going.get(&name).copied().unwrap_or_default() {
+            Going { going: 0, stalled: 0, stuck: 0 } if is_refused => Fate::Stalled,
             Going { going: 0, stalled: 0, stuck: 1.. } => Fate::Stuck,
             Going { going: 0, stalled: 1.., .. } => Fate::Stalled,
             _ => Fate::Going,
@@ -407,8 +446,12 @@ impl Model {
     }
 
     fn is_ours(&self, name: &Name, pod: &Pod) -> bool {
-        if let Some(known) = self.pods.get(name) {
-            return known.uid.is_empty() || known.uid == pod.uid || !self.bare.contains(name);
+        let known = self.pods.get(name);
+        if known.is_some_and(|known| is_same(&known.uid, &pod.uid)) {
+            return true;
+        }
+        if self.bare.contains(name) {
+            return false;
         }
         let Some((owner, uid)) = &pod.job else { return false };
         let job = self.jobs.get(&(pod.namespace.clone(), owner.clone()));
@@ -433,6 +476,10 @@ impl Model {
             return;
         }
         self.told.insert(name.clone(), words.clone());
+        if self.is_stopping && words == "failed" {
+            // It was asked to end before it began: that is no failure to tell of.
+            return;
+        }
         let is_wrong = pod.waits.is_some();
         let Some((job, _)) = pod.job.as_ref().filter(|_| !self.bare.contains(name)) else {
             seen.tell(is_wrong, format!("pod/{} {words}", name.1));
@@ -455,13 +502,6 @@ impl Model {
     }
 }
 
-/// Why a Job that has failed pods and no others does nothing.
-pub(crate) fn why_idle(job: &Job) -> Option<String> {
-    let is_idle = job.active == 0 && job.terminating == 0 && job.failed > 0;
-    (is_idle && job.phase == job::Phase::Running)
-        .then(|| "waits before it tries again (back-off)".to_owned())
-}
-
 /// How many pods a Job still has to wait for.
 fn why_ending(job: &Job) -> Option<String> {
     match job.terminating {
@@ -469,6 +509,17 @@ fn why_ending(job: &Job) -> Option<String> {
         2.. => Some(format!("waits for {} pods to end", job.terminating)),
         _ => None,
     }
+}
+
+/// Whether pods that were refused with these words will be as long as nobody changes anything: they
+/// are invalid, or name something that is not there.
+fn is_lasting(words: &str) -> bool {
+    words.contains(" is forbidden: ") || words.contains(" is invalid: ")
+}
+
+/// Whether two uids are of one object; one that is not known yet may be any.
+fn is_same(known: &str, uid: &str) -> bool {
+    known.is_empty() || known == uid
 }
 
 fn is_owner(job: &Job, name: &str, uid: &str) -> bool {

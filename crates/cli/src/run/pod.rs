@@ -71,6 +71,8 @@ pub(crate) struct Pod {
     pub(crate) waits: Option<Waits>,
     /// Its containers that ended badly.
     pub(crate) ends: Vec<End>,
+    /// How those ended that were started again since.
+    pub(crate) ends_before: Vec<End>,
     /// Why the node gave it up, if it did: `DeadlineExceeded: ...`.
     pub(crate) reason: String,
     /// The node it runs on.
@@ -114,6 +116,7 @@ impl Pod {
             restarts: statuses(object).filter_map(|s| s["restartCount"].as_i64()).sum(),
             waits: waits(object),
             ends,
+            ends_before: statuses(object).filter_map(End::before).collect(),
             reason,
             node: text(&object["spec"]["nodeName"]),
             grace: object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30),

@@ -79,6 +79,11 @@ impl Screen {
         self.is_live && (self.logs_beside_data || io::stdout().is_terminal())
     }
 
+    /// Whether whoever read the logs has gone.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
     /// The colours of the block and of notes.
     pub(crate) fn paint(&self) -> Paint {
         self.of_notes
@@ -115,7 +120,6 @@ impl Screen {
         }
         match output::data(&shown).map_err(anyhow::Error::from) {
             Err(error) if output::is_closed_pipe(&error) => {
-                // How the run ends still counts.
                 self.is_unread = true;
                 Ok(())
             }

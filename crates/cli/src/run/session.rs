@@ -1,6 +1,7 @@
 //! Following a run until nothing can happen any more: what is heard goes into the model, what the
 //! model says goes to the screen.
 
+mod contact;
 #[cfg(test)]
 mod tests;
 
@@ -21,10 +22,11 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
+use self::contact::{Contact, Verdict};
 use super::{
     archive::Archive,
     followers::{Followers, Piece},
-    model::{Model, Seen, State},
+    model::{ContainerId, Model, Seen, State},
     screen::Screen,
     stop,
     view::{self, Frame},
@@ -33,11 +35,12 @@ use super::{
 use crate::{
     cluster::Cluster,
     exit::{Ending, Exit},
+    refusal,
     signals::Signals,
 };
 
-/// How often in a row looking at one kind may fail.
-const FAILURES_MAX: u32 = 3;
+/// How long a cluster has to answer when it is in doubt.
+const DOUBT: Duration = Duration::from_secs(10);
 
 /// How long a run that waits for something from outside does so.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -59,8 +62,8 @@ const TAIL: usize = 10;
 /// How many logs that cannot be read are told one by one.
 const UNREADABLE_TOLD: usize = 3;
 
-/// The last lines of each container, by namespace, pod and container.
-pub(crate) type Tails = BTreeMap<[String; 3], VecDeque<String>>;
+/// The last lines of each container.
+pub(crate) type Tails = BTreeMap<ContainerId, VecDeque<String>>;
 
 /// A run that is being followed.
 pub(crate) struct Session {
@@ -77,7 +80,8 @@ pub(crate) struct Session {
     block: Vec<String>,
     drawn_at: Option<Instant>,
     progress: BTreeMap<String, String>,
-    failures: [u32; 3],
+    contact: Contact,
+    has_told_of_events: bool,
     unreadable: usize,
 }
 
@@ -103,7 +107,8 @@ impl Session {
             block: Vec::new(),
             drawn_at: None,
             progress: BTreeMap::new(),
-            failures: [0; 3],
+            contact: Contact::default(),
+            has_told_of_events: false,
             unreadable: 0,
         }
     }
@@ -128,7 +133,7 @@ impl Session {
             let end = stalled.map(|since| since + PATIENCE);
             tokio::select! {
                 heard = self.watches.next() => {
-                    let has_changed = self.hear(heard.unwrap_or_default())?;
+                    let has_changed = self.hear(heard.unwrap_or_default()).await?;
                     if has_changed && stalled.is_some() {
                         stalled = Some(Instant::now());
                     }
@@ -139,6 +144,10 @@ impl Session {
                 () = signals.next() => return Ok(Exit::Interrupted),
                 () = until(deadline) => return Ok(Exit::TimedOut),
                 () = until(end) => return Ok(Exit::Failed),
+            }
+            if self.screen.is_unread() {
+                self.screen.note("stdout is closed: nobody reads the logs, so the run ends");
+                return Ok(Exit::Interrupted);
             }
             self.refresh();
         }
@@ -157,7 +166,7 @@ impl Session {
         while asking.is_some() || !self.model.has_stopped() {
             tokio::select! {
                 heard = self.watches.next() => {
-                    if self.hear(heard.unwrap_or_default()).is_err() {
+                    if self.hear(heard.unwrap_or_default()).await.is_err() {
                         return;
                     }
                 }
@@ -221,16 +230,20 @@ impl Session {
     }
 
     /// Takes note of changes; whether one was about a Job or pod.
-    fn hear(&mut self, heard: Vec<Heard>) -> Result<bool> {
+    async fn hear(&mut self, heard: Vec<Heard>) -> Result<bool> {
         let mut has_changed = false;
         for (about, change) in heard {
             match change {
                 Ok(change) => {
-                    self.failures[about as usize] = 0;
+                    // That a list is asked for does not say that it comes.
+                    let is_answer = !matches!(change, Change::Listing);
+                    if is_answer && self.contact.heard(about) {
+                        self.screen.note("the cluster answers again");
+                    }
                     has_changed |= about != About::Event;
                     self.take(about, change)?;
                 }
-                Err(error) => self.miss(about, error)?,
+                Err(error) => self.miss(about, error).await?,
             }
         }
         Ok(has_changed)
@@ -240,11 +253,11 @@ impl Session {
         let seen = match (about, change) {
             (_, Change::Listing | Change::Synced) => return Ok(()),
             (About::Job, Change::Gone(key)) => {
-                self.model.job_gone(&key.namespace, &key.name);
+                self.model.job_gone(&key.namespace, &key.name, &key.uid);
                 return Ok(());
             }
             (About::Pod, Change::Gone(key)) => {
-                self.model.pod_gone(&key.namespace, &key.name);
+                self.model.pod_gone(&key.namespace, &key.name, &key.uid);
                 return Ok(());
             }
             (About::Event, Change::Gone(_)) => return Ok(()),
@@ -280,22 +293,45 @@ impl Session {
         }
     }
 
-    /// Counts attempts to watch that failed. Events are good to have, the rest is needed.
-    fn miss(&mut self, about: About, error: watcher::Error) -> Result<()> {
-        let failures = &mut self.failures[about as usize];
-        *failures += 1;
-        if *failures < FAILURES_MAX {
-            return Ok(());
-        }
-        let why = anyhow::Error::new(error);
+    /// Takes note of an attempt to watch that failed. Events are good to have, the rest is needed.
+    async fn miss(&mut self, about: About, error: watcher::Error) -> Result<()> {
+        let verdict = self.contact.missed(about);
+        let why = refusal::innermost(&error);
+        let is_lost = match verdict {
+            Verdict::Again => false,
+            Verdict::New => {
+                let seconds = contact::PATIENCE.as_secs();
+                self.screen
+                    .note(&format!("the cluster does not answer, trying for {seconds}s: {why}"));
+                false
+            }
+            Verdict::Doubtful => !self.answers().await,
+            Verdict::Lost => true,
+        };
         if about == About::Event {
-            if *failures == FAILURES_MAX {
-                self.screen.note(&format!("events cannot be watched: {why:#}"));
+            if is_lost && !std::mem::replace(&mut self.has_told_of_events, true) {
+                self.screen.note(&format!("events cannot be watched: {why}"));
             }
             return Ok(());
         }
-        let message = format!("error: the cluster failed during the run: {why:#}");
+        if !is_lost {
+            if verdict == Verdict::Doubtful {
+                self.contact.answers(about);
+            }
+            return Ok(());
+        }
+        let mut message = format!("error: the cluster failed during the run: {why}");
+        for line in self.model.what_stays() {
+            message.push('\n');
+            message.push_str(&line);
+        }
         Err(Ending::error(Exit::Cluster, message))
+    }
+
+    /// Whether the cluster says anything at all.
+    async fn answers(&self) -> bool {
+        let answer = tokio::time::timeout(DOUBT, self.cluster.get("/version")).await;
+        matches!(answer, Ok(Ok(_)))
     }
 
     /// Prints a piece of a log, and all that can be had without waiting.
@@ -313,7 +349,7 @@ impl Session {
                 Piece::Unreadable(source, why) => {
                     self.unreadable += 1;
                     if self.unreadable <= UNREADABLE_TOLD {
-                        let [_, pod, container] = &source.container;
+                        let (pod, container) = (&source.container.pod, &source.container.name);
                         self.screen.note(&format!("no log of {pod}/{container}: {why}"));
                     } else if self.unreadable == UNREADABLE_TOLD + 1 {
                         self.screen.note("the logs of more containers cannot be read");
@@ -393,7 +429,7 @@ pub(crate) fn some_of(names: &[String]) -> String {
 }
 
 /// Keeps the last lines of a log, as far as they can be told apart.
-fn remember(tails: &mut Tails, container: &[String; 3], bytes: &[u8]) {
+fn remember(tails: &mut Tails, container: &ContainerId, bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> =
         text.lines().rev().filter(|line| !line.trim().is_empty()).take(TAIL).collect();

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
 
+use super::gang;
 use crate::{
     apply::{DryRun, Place},
     catalog::{Catalog, Resource, query},
@@ -52,8 +53,9 @@ pub(crate) async fn submit(
         let made = wanted.make(cluster, &catalog).await;
         applied.push(made.map_err(|error| {
             let refused = error.downcast_ref::<Refused>();
-            let is_ours = refused.is_some_and(Refused::is_callers_fault);
-            exit::or(error, if is_ours { Exit::Usage } else { Exit::Cluster })
+            let ours = refused.filter(|refused| refused.is_callers_fault());
+            let exit = ours.map_or(Exit::Cluster, Refused::exit);
+            exit::or(error, exit)
         })?);
     }
     Ok(applied)
@@ -109,12 +111,17 @@ impl<'a> Wanted<'a> {
                 let (file, line) = (&self.manifest.file, self.manifest.line("metadata.name"));
                 let (prefix, space) = (self.resource.prefix(), &self.namespace);
                 let kind = self.manifest.kind().to_lowercase();
+                let (place, other) = match file.as_str() {
+                    gang::FILE => (String::new(), "give another --name"),
+                    _ => {
+                        (format!("{file}:{line}: "), "give metadata.generateName instead of a name")
+                    }
+                };
                 let message = format!(
-                    "error: {file}:{line}: {prefix}/{name} is in namespace {space} already: delete \
-                     it first (lockstep delete {kind} {name} -n {space}), or give \
-                     metadata.generateName instead of a name"
+                    "error: {place}{prefix}/{name} is in namespace {space} already: delete it first \
+                     (lockstep delete {kind} {name} -n {space}), or {other}"
                 );
-                Err(Ending::error(Exit::Usage, message))
+                Err(Ending::error(Exit::Failed, message))
             }
         }
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     job::{self, Job},
-    model::{Model, why_idle},
+    model::Model,
     pod::{self, Pod},
     strip,
     style::{Paint, Tone, cut},
@@ -59,7 +59,7 @@ pub(crate) fn plain(model: &Model, job: &Job) -> String {
         0 => String::new(),
         count => format!(", {count} waiting"),
     };
-    let why = model.why_job_waits(job).or_else(|| why_idle(job));
+    let why = model.why_job_waits(job).or_else(|| model.why_idle(job));
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
     format!("job/{}: {}{waiting}{why}", job.name, counts(model, job))
 }

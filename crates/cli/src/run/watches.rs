@@ -1,8 +1,11 @@
 //! Everything a run hears of the cluster, in one row.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
-use futures::{StreamExt, stream::BoxStream};
+use futures::{Stream, StreamExt, stream::BoxStream};
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{Event, Pod},
@@ -12,7 +15,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
     runtime::watcher,
 };
-use lockstep_local::observe::{self, Change};
+use lockstep_local::observe::{self, Change, ObjectKey};
 
 use crate::cluster::Cluster;
 
@@ -57,9 +60,97 @@ pub(crate) fn watch(
             namespaces.iter().map(one).collect()
         };
         for api in apis {
-            let changes = observe::attempt(api, watcher::Config::default());
-            streams.push(changes.map(move |change| (about, change)).boxed());
+            streams.push(changes(api).map(move |change| (about, change)).boxed());
         }
     }
     futures::stream::select_all(streams).ready_chunks(BATCH_MAX).boxed()
+}
+
+/// How long a watch that must begin anew is left alone.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The changes of one kind. A watch that is refused because the server has forgotten what came
+/// after it (410) begins anew with a list; by itself it would ask for the same for ever.
+fn changes(
+    api: Api<DynamicObject>,
+) -> impl Stream<Item = Result<Change<DynamicObject>, watcher::Error>> + Send {
+    let begun = Following { api, changes: None, roll: Roll::default(), next: VecDeque::new() };
+    futures::stream::unfold(begun, |mut following| async move {
+        let change = following.next().await;
+        Some((change, following))
+    })
+}
+
+struct Following {
+    api: Api<DynamicObject>,
+    changes: Option<BoxStream<'static, Result<Change<DynamicObject>, watcher::Error>>>,
+    roll: Roll,
+    next: VecDeque<Change<DynamicObject>>,
+}
+
+impl Following {
+    async fn next(&mut self) -> Result<Change<DynamicObject>, watcher::Error> {
+        loop {
+            if let Some(change) = self.next.pop_front() {
+                return Ok(change);
+            }
+            let api = &self.api;
+            let changes = self.changes.get_or_insert_with(|| {
+                observe::attempt(api.clone(), watcher::Config::default()).boxed()
+            });
+            match changes.next().await {
+                Some(Ok(change)) => self.next.extend(self.roll.call(change)),
+                Some(Err(error)) if is_forgotten(&error) => {
+                    self.changes = None;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Some(Err(error)) => return Err(error),
+                None => self.changes = None,
+            }
+        }
+    }
+}
+
+fn is_forgotten(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => status.code == 410,
+        _ => false,
+    }
+}
+
+/// Which objects there are, to tell of those that went while nobody watched.
+#[derive(Debug, Default)]
+struct Roll {
+    known: BTreeMap<(String, String), String>,
+    listed: BTreeMap<(String, String), String>,
+}
+
+impl Roll {
+    /// What a change means, to those who heard all changes before.
+    fn call(&mut self, change: Change<DynamicObject>) -> Vec<Change<DynamicObject>> {
+        let mut changes = Vec::new();
+        match &change {
+            Change::Listing => self.listed.clear(),
+            Change::Put(object) => {
+                let key = ObjectKey::of(&**object);
+                let name = (key.namespace, key.name);
+                self.listed.insert(name.clone(), key.uid.clone());
+                self.known.insert(name, key.uid);
+            }
+            Change::Gone(key) => {
+                let name = (key.namespace.clone(), key.name.clone());
+                self.listed.remove(&name);
+                self.known.remove(&name);
+            }
+            Change::Synced => {
+                let before = std::mem::replace(&mut self.known, std::mem::take(&mut self.listed));
+                let gone = before.into_iter().filter(|(name, _)| !self.known.contains_key(name));
+                changes.extend(gone.map(|((namespace, name), uid)| {
+                    Change::Gone(ObjectKey { namespace, name, uid })
+                }));
+            }
+        }
+        changes.push(change);
+        changes
+    }
 }

@@ -42,35 +42,70 @@ pub(crate) fn signal(which: &str, process: u32) {
 pub(crate) struct Up {
     child: Child,
     folder: tempfile::TempDir,
+    options: Vec<String>,
+}
+
+fn serve(folder: &Path, options: &[String]) -> Child {
+    let mut child = lockstep(folder)
+        .args(["up", "--log", "warn", "--data-dir", "here"])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("lockstep runs");
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let is_ready = said.any(|line| line.is_ok_and(|line| line.contains("export KUBECONFIG=")));
+    assert!(is_ready, "it ended before it was ready");
+    child
 }
 
 impl Up {
     /// Starts it and waits until it serves.
     pub(crate) fn start() -> Self {
+        Self::with(vec!["--in-memory".to_owned(), "--port".to_owned(), "0".to_owned()])
+    }
+
+    /// Starts one that can be started again, and is then found where it was.
+    pub(crate) fn lasting() -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        Self::with(vec!["--port".to_owned(), port.to_string()])
+    }
+
+    fn with(options: Vec<String>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut child = lockstep(folder.path())
-            .args(["up", "--in-memory", "--port", "0", "--log", "warn", "--data-dir", "here"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("lockstep runs");
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let is_ready = said.any(|line| line.is_ok_and(|line| line.contains("export KUBECONFIG=")));
-        assert!(is_ready, "it ended before it was ready");
-        Self { child, folder }
+        let child = serve(folder.path(), &options);
+        Self { child, folder, options }
+    }
+
+    /// Kills it and starts it again.
+    pub(crate) fn restart(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("it ends");
+        self.child = serve(self.folder.path(), &self.options);
+    }
+
+    /// Where it lives.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Runs a command on this cluster: how it ended, its stdout and stderr.
     pub(crate) fn run(&self, words: &str, stdin: &str) -> (Option<i32>, String, String) {
+        // What stands after -- is not for lockstep.
+        let is_gang = words.contains(" -- ");
+        let place: &[&str] = if is_gang { &[] } else { &["--data-dir", "here"] };
         let mut child = lockstep(self.folder.path())
             .args(words.split(' '))
-            .args(["--data-dir", "here"])
+            .args(place)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("lockstep runs");
-        child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()).expect("written");
+        // A command that reads nothing may have ended by now.
+        drop(child.stdin.take().expect("a pipe").write_all(stdin.as_bytes()));
         let output = child.wait_with_output().expect("it ends");
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }

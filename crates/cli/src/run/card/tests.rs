@@ -50,11 +50,40 @@ fn a_card_says_who_failed_how_and_which_rule_decided() {
         json!({"phase": "Failed", "reason": "DeadlineExceeded",
         "message": "Pod was active on the node longer than the specified deadline"}),
     ));
-    let mut tails = Tails::new();
-    let named = ["default", "policy-2-x", "main"].map(ToOwned::to_owned);
-    tails.insert(named, ["step 41", "Traceback", "  boom"].map(ToOwned::to_owned).into());
-    let text = lines(&model, &tails, Paint::new(false)).join("\n") + "\n";
+    let mut evidence = Evidence::default();
+    let named = id(
+        model.pods.values().find(|pod| pod.name == "policy-2-x").expect("it is there"),
+        &End::of(&worker("policy", 2, 42, 9)["status"]["containerStatuses"][0]).expect("it ended"),
+    );
+    let said = ["step 41", "Traceback", "  boom"].map(ToOwned::to_owned);
+    evidence.tails.insert(named, said.into());
+    let text = lines(&model, &evidence, Paint::new(false)).join("\n") + "\n";
     golden::check("run-card.txt", &text);
     let wanted = containers(&model);
     assert_eq!(wanted.len(), 5, "three of one, two of another: {wanted:?}");
+}
+
+#[test]
+fn a_pod_that_was_started_too_often_is_named_with_whoever_ended_it() {
+    let mut model = Model::new(true);
+    model.add(&job("live", "BackoffLimitExceeded", "Job has reached the specified backoff limit"));
+    let mut pod = worker("live", 0, 143, 9);
+    pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:10Z");
+    let ended = pod["status"]["containerStatuses"][0]["state"].take();
+    pod["status"]["phase"] = json!("Running");
+    pod["status"]["containerStatuses"][0] =
+        json!({"name": "main", "restartCount": 2, "state": {"running": {}}, "lastState": ended});
+    model.see_pod(&pod);
+    model.pod_gone("default", "live-0-x", "live-0");
+    let mut evidence = Evidence::default();
+    let killed = "Killing: Container main failed liveness probe, will be restarted".to_owned();
+    evidence.causes.insert("live-0".to_owned(), vec![killed]);
+    let text = lines(&model, &evidence, Paint::new(false)).join("\n");
+    let want = "\
+  pod      live-0-x, index 0, on node here
+  because  Killing: Container main failed liveness probe, will be restarted
+  restarts 2
+  ended    container main ended with exit code 143 (SIGTERM), before its last start";
+    assert!(text.ends_with(want), "{text}");
+    assert_eq!(containers(&model).len(), 1);
 }

@@ -111,9 +111,9 @@ fn a_container_that_never_started_has_no_log() {
 #[test]
 fn a_pod_that_disappears_has_failed() {
     let mut model = run_of(&["a"]);
-    model.pod_gone("default", "other");
+    model.pod_gone("default", "other", "other");
     assert_eq!(model.state(), State::Going);
-    model.pod_gone("default", "a");
+    model.pod_gone("default", "a", "a");
     assert_eq!(model.state(), State::Over(Exit::Failed));
 }
 
@@ -179,7 +179,7 @@ fn a_job_decides_what_its_pods_mean() {
     model.see_job(&job(json!({}), over("Failed")));
     assert_eq!(model.state(), State::Over(Exit::Failed));
     let mut model = run_of_job();
-    model.job_gone("default", "train");
+    model.job_gone("default", "train", "train");
     assert_eq!(model.state(), State::Over(Exit::Failed));
 }
 
@@ -222,6 +222,75 @@ fn a_job_whose_pods_are_refused_says_why() {
     assert!(model.see_event(&refused).notes.is_empty());
     let why = "job/train: 0/2 done, 0 active; cannot create its pods: Error creating: no";
     assert_eq!(model.unfinished(), [why]);
+    assert_eq!(model.state(), State::Going, "it is tried again");
+}
+
+#[test]
+fn a_job_whose_pods_are_always_refused_is_given_up() {
+    for why in [
+        "Error creating: pods \"train-0-\" is forbidden: no PriorityClass with name nope was found",
+        "Error creating: Pod \"train-0-x\" is invalid: spec.containers: Required value",
+    ] {
+        let mut model = run_of_job();
+        model.see_event(&event("Job", "train", "FailedCreate", why));
+        assert_eq!(model.state(), State::Stalled, "{why}");
+        model.see_pod(&worker("train-1-x", 1, json!({"phase": "Running"})));
+        assert_eq!(model.state(), State::Going, "another pod still runs");
+    }
+}
+
+#[test]
+fn a_pod_that_takes_the_name_of_another_is_another() {
+    let mut model = run_of_job();
+    let failed = json!({"phase": "Failed", "containerStatuses": [{"name": "c", "restartCount": 0,
+        "state": {"terminated": {"exitCode": 3}}}]});
+    let first = worker("train-0-x", 0, failed.clone());
+    let mut second = first.clone();
+    second["metadata"]["uid"] = json!("second");
+    for pod in [&first, &second] {
+        let seen = model.see_pod(pod);
+        assert_eq!(texts(&seen), ["pod/train-0-x failed: container c ended with exit code 3"]);
+        assert_eq!(seen.logs[0].container.uid, pod["metadata"]["uid"]);
+        assert!(model.see_pod(pod).logs.is_empty());
+    }
+    second["status"] = json!({"phase": "Running"});
+    model.see_pod(&second);
+    model.pod_gone("default", "train-0-x", "train-0-x");
+    assert_eq!(model.running().count(), 1, "only the first is gone");
+    let mut foreign = second.clone();
+    foreign["metadata"]["uid"] = json!("third");
+    foreign["metadata"]["ownerReferences"][0]["uid"] = json!("older");
+    assert!(model.see_pod(&foreign).logs.is_empty(), "of another Job of that name");
+}
+
+#[test]
+fn a_run_of_a_container_is_found_again() {
+    let at = |restarts: i64, state: &str, run| {
+        let pod = pod(
+            "a",
+            json!({"containerStatuses": [{"name": "c", "restartCount": restarts,
+            "state": {state: {}}, "lastState": {"terminated": {}}}]}),
+        );
+        locate(&pod, "c", run).map(|run| (run.is_previous, run.has_ended))
+    };
+    assert_eq!(at(0, "running", 0), Some((false, false)));
+    assert_eq!(at(0, "terminated", 0), Some((false, true)));
+    assert_eq!(at(0, "waiting", 0), Some((true, true)));
+    assert_eq!(at(1, "running", 0), Some((true, true)));
+    assert_eq!(at(2, "running", 0), None);
+    assert_eq!(locate(&pod("a", json!({})), "c", 0), None);
+}
+
+#[test]
+fn a_wait_after_failures_that_are_not_counted_is_told() {
+    let mut model = run_of_job();
+    let idle = json!({"startTime": "2026-01-01T00:00:00Z"});
+    model.see_job(&job(json!({"completions": 2}), idle.clone()));
+    let name = ("default".to_owned(), "train".to_owned());
+    assert_eq!(model.why_waits(&model.jobs[&name]), None, "it only begins");
+    model.see_pod(&worker("train-0-x", 0, json!({"phase": "Failed"})));
+    let why = model.why_waits(&model.jobs[&name]);
+    assert_eq!(why.as_deref(), Some("waits before it tries again (back-off)"));
 }
 
 #[test]
@@ -260,6 +329,12 @@ fn what_is_ended_on_purpose_is_no_trouble() {
     let seen = model.see_job(&job(json!({"suspend": true}), suspended));
     assert!(seen.notes.is_empty(), "{seen:?}");
     assert!(!model.has_stopped(), "its pods are still there");
+    let ending = json!({"terminating": 1,
+        "conditions": [{"type": "Suspended", "status": "True"}]});
+    model.see_job(&job(json!({"suspend": true}), ending));
+    assert!(!model.has_stopped(), "one is not counted out yet");
+    let unstarted = model.see_pod(&worker("train-0-x", 0, json!({"phase": "Failed"})));
+    assert!(unstarted.notes.is_empty(), "{unstarted:?}");
     let suspended = json!({"conditions": [{"type": "Suspended", "status": "True"}]});
     model.see_job(&job(json!({"suspend": true}), suspended));
     assert!(model.has_stopped());

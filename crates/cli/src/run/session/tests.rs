@@ -82,8 +82,42 @@ async fn a_watch_that_ends_is_begun_again() {
 #[tokio::test(start_paused = true)]
 async fn a_cluster_that_cannot_be_watched_has_failed() {
     let garbage = |_| answer("no JSON\n".to_owned());
+    let begun = Instant::now();
     let error = ending(cluster(json!({"phase": "Running"}), garbage)).await.unwrap_err();
     assert_eq!(crate::exit::of(&error), Exit::Cluster, "{error}");
+    assert!(begun.elapsed() >= contact::PATIENCE, "it gets time to come back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_the_server_has_forgotten_begins_anew_with_a_list() {
+    // The pod goes while nobody watches; only a new list can tell.
+    let (lists, watches) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let is_about_events = request.uri().path().ends_with("/events");
+        let running = pod(&json!({"phase": "Running"}));
+        let list = |items: Value| {
+            answer(json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string())
+        };
+        let expired = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "reason": "Expired", "code": 410, "message": "too old resource version"});
+        let (code, body) = match (is_watch, is_about_events) {
+            (true, true) => (200, silence()),
+            (false, true) => (200, list(json!([]))),
+            (true, false) if watches.fetch_add(1, Ordering::Relaxed) == 0 => {
+                (410, answer(expired.to_string()))
+            }
+            (true, false) => (200, silence()),
+            (false, false) if lists.fetch_add(1, Ordering::Relaxed) == 0 => {
+                (200, list(json!([running])))
+            }
+            (false, false) => (200, list(json!([]))),
+        };
+        let response = Response::builder().status(code).body(body).expect("a response");
+        async move { Ok::<_, std::convert::Infallible>(response) }
+    });
+    let cluster = Cluster::inside(Client::new(service, "default"), "default");
+    assert_eq!(ending(cluster).await.unwrap(), Exit::Failed, "the pod was deleted");
 }
 
 #[tokio::test(start_paused = true)]
@@ -97,7 +131,7 @@ async fn pods_without_a_place_are_given_up_only_when_nothing_changes() {
 
 #[test]
 fn the_last_lines_of_a_log_are_remembered() {
-    let container = ["d", "p", "c"].map(ToOwned::to_owned);
+    let container = ContainerId::default();
     let mut tails = Tails::new();
     for at in 0..30 {
         remember(&mut tails, &container, format!("line {at}\n\n").as_bytes());
