@@ -60,7 +60,7 @@ use crate::{
 /// How many last lines of a log a card shows.
 const LAST_LINES: &str = "10";
 
-/// What is logged unless one asks for more. Of the connection to the cluster we tell in words of our
+/// What is logged unless one asks for more. What happens to the connection is told in words of our
 /// own.
 const LOG: &str = "error,kube_client=off,kube_runtime=off";
 

@@ -100,7 +100,7 @@ impl Followers {
 async fn read_all(mut queue: mpsc::UnboundedReceiver<Asked>, sender: mpsc::Sender<Piece>) {
     while let Some((reading, source, opened)) = queue.recv().await {
         let (_slot, log) = opened.await;
-        if let Err(why) = reading.to_end(log).await
+        if let Err(why) = reading.read_whole(log).await
             && sender.send(Piece::Unreadable(source, why)).await.is_err()
         {
             return;

@@ -309,7 +309,10 @@ impl Session {
             Verdict::Lost => true,
         };
         if about == About::Event {
-            if is_lost && !std::mem::replace(&mut self.has_told_of_events, true) {
+            // Where nothing can be watched, that is said already.
+            let is_news = is_lost && self.contact.is_well() && !self.has_told_of_events;
+            if is_news {
+                self.has_told_of_events = true;
                 self.screen.note(&format!("events cannot be watched: {why}"));
             }
             return Ok(());

@@ -76,7 +76,7 @@ impl Reading {
     ///
     /// # Errors
     /// Why it could not be read, or not to its end.
-    pub(super) async fn to_end(mut self, first: Result<Log, Refusal>) -> Result<(), String> {
+    pub(super) async fn read_whole(mut self, first: Result<Log, Refusal>) -> Result<(), String> {
         let mut opened = first;
         let mut wait = WAIT_FIRST;
         loop {

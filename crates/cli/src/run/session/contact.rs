@@ -11,7 +11,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest pause between two attempts to hear of it. After a longer silence it was heard in
 /// between: a watch on which nothing happens says nothing.
-const PAUSE_MAX: Duration = Duration::from_secs(35);
+const PAUSE_MAX: Duration = Duration::from_secs(65);
 
 /// What is to be done about an attempt that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Contact {
     }
 
     /// Whether what is needed is heard of. Events are good to have.
-    fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         let needed = [About::Job, About::Pod];
         needed.iter().all(|about| self.failing[*about as usize].is_none())
     }
