@@ -296,8 +296,8 @@ impl Checker {
                 job.indexes_done.insert(index);
             }
         }
-        if let (true, Author::Controller { seen, is_alone, .. }) = (is_new, author) {
-            self.check_creation(&after, seen.jobs, is_alone)?;
+        if let (true, Author::Controller { number, seen, is_alone }) = (is_new, author) {
+            self.check_creation(&after, (number, seen), is_alone)?;
         }
         self.pods.insert(uid.clone(), after);
         Ok(())

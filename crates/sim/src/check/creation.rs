@@ -1,15 +1,14 @@
 //! When a controller may make a pod.
 
-use lockstep_store::Revision;
-
-use super::{Checker, PodBook, Violation, ensure};
+use super::{Checker, PodBook, Violation, ending::is_known, ensure};
+use crate::controller::Seen;
 
 impl Checker {
-    /// A controller that had seen Jobs up to `seen` made `pod`.
+    /// The controller of this number made `pod`, having seen what it had seen.
     pub(super) fn check_creation(
         &self,
         pod: &PodBook,
-        seen: Revision,
+        (number, seen): (usize, Seen),
         is_alone: bool,
     ) -> Result<(), Violation> {
         let Some(owner) = &pod.owner else {
@@ -26,8 +25,10 @@ impl Checker {
         ensure(!is_decided || !is_alone, || {
             format!("pod {} was made although the end of {} is decided", pod.name, job.name)
         })?;
-        let sizes = || job.sizes_since(seen);
-        let others = || self.pods.values().filter(|other| other.owner.as_ref() == Some(owner));
+        let sizes = || job.sizes_since(seen.jobs);
+        // One that believed to lead may have made pods a moment before it was stopped.
+        let known = || self.pods.values().filter(|other| is_known(other, (number, seen.pods)));
+        let others = || known().filter(|other| other.owner.as_ref() == Some(owner));
         let active = others().filter(|other| other.is_active()).count() + 1;
         let most = sizes().map(|size| size.parallelism).max().unwrap_or_default();
         let is_few = i32::try_from(active).is_ok_and(|active| active <= most);
