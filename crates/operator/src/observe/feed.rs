@@ -47,7 +47,12 @@ where
     pub fn start(api: Api<K>, config: watcher::Config) -> Self {
         let (joining, joins) = mpsc::unbounded_channel();
         let watch = tokio::spawn(async move {
-            let hub = Hub { known: BTreeMap::new(), is_synced: false, listeners: Vec::new() };
+            let hub = Hub {
+                known: BTreeMap::new(),
+                has_begun: false,
+                is_synced: false,
+                listeners: Vec::new(),
+            };
             hub.run(api, config, joins).await;
         });
         Self { joining, watch: Arc::new(Watch(watch)) }
@@ -76,6 +81,7 @@ where
 /// What a feed's task holds.
 struct Hub<K> {
     known: BTreeMap<ObjectKey, Arc<K>>,
+    has_begun: bool,
     is_synced: bool,
     listeners: Vec<Listener<K>>,
 }
@@ -104,7 +110,8 @@ where
 
     /// Tells a new listener what there is.
     async fn welcome(&mut self, mut listener: Listener<K>) {
-        if !listener.hear(Change::Listing).await {
+        // Before the watch has begun it hears of that as everybody does.
+        if self.has_begun && !listener.hear(Change::Listing).await {
             return;
         }
         for object in self.known.values() {
@@ -123,7 +130,7 @@ where
                 self.known.insert(ObjectKey::of(&**object), Arc::clone(object));
             }
             Change::Gone(key) => drop(self.known.remove(key)),
-            Change::Listing => {}
+            Change::Listing => self.has_begun = true,
             Change::Synced => self.is_synced = true,
         }
         let mut at = 0;
