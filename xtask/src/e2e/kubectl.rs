@@ -1,6 +1,7 @@
 //! Unmodified kubectl against `lockstep up`. The numbers in the names are those of the acceptance
 //! suite in the API server's specification.
 
+mod jobs;
 mod objects;
 pub(crate) mod pods;
 mod server;
@@ -31,6 +32,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         objects::checks(&mut suite);
         watches::checks(&mut suite);
         pods::checks(&mut suite);
+        jobs::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();
