@@ -214,13 +214,19 @@ fn find(registry: &Registry, manifest: &Manifest) -> Verdict {
     match decode::object(resource, &body, FieldValidation::Ignore) {
         Ok(decoded) => {
             let (errors, warnings) = rules(resource, decoded.object);
-            let found = errors.iter().map(|e| problem(&e.path.to_string(), e.to_string()));
+            let found = errors.iter().map(|e| problem(&e.path.to_string(), said(e)));
             verdict.problems.extend(found);
             verdict.warnings = warnings;
         }
         Err(status) => verdict.problems.push(problem("", status.message.clone())),
     }
     verdict
+}
+
+/// What is wrong, without the words that stand for the lack of a field.
+fn said(error: &FieldError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("<nil>: Internal error: ").unwrap_or(&text).to_owned()
 }
 
 /// What may have been meant by a kind that is not known.

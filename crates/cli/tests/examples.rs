@@ -153,3 +153,26 @@ fn pytorch_ddp() {
     let output = run("pytorch-ddp.yaml", &["--dry-run"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
+
+#[test]
+fn examples_of_jobsets_are_valid() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for example in [
+        "jobset-fail-fast.yaml",
+        "jobset-restart.yaml",
+        "jobset-ignore-max-restarts.yaml",
+        "jobset-different-policies.yaml",
+        "jobset-parameter-server.yaml",
+        "jobset-driver-first.yaml",
+        "jobset-in-order.yaml",
+        "jobset-depends-on.yaml",
+        "jobset-leader-decides.yaml",
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+            .args(["validate", &format!("examples/{example}")])
+            .current_dir(&root)
+            .output()
+            .expect("lockstep runs");
+        assert!(output.status.success(), "{}", text(&output.stdout));
+    }
+}

@@ -114,6 +114,39 @@ fn validation_names_file_line_and_field() {
     golden::check("validate.txt", &text);
 }
 
+/// The stories of KEP-262 and KEP-104 as they were published, and what is left to say when the
+/// first mistake is repaired. `examples/jobset-*.yaml` are what they were meant to be.
+#[test]
+fn stories_as_published_are_refused_with_the_reason() {
+    let stories = [
+        ("kep-262", 1),
+        ("kep-262", 2),
+        ("kep-262", 3),
+        ("kep-262", 4),
+        ("kep-104", 1),
+        ("kep-104", 2),
+    ];
+    let up = Up::start();
+    let mut text = String::new();
+    for (proposal, number) in stories {
+        let file = format!("{proposal}-story-{number}.yaml");
+        text.push_str(&screens(&[&format!("validate {file}"), &format!("run {file}")]));
+        let applied = format!("apply -f {file}");
+        text.push_str(&transcript(&applied, &up.output(&applied, "")));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(&file);
+        let story = std::fs::read_to_string(path).expect("the story");
+        let kept = story.lines().filter(|line| line.trim() != "image: bash:latest");
+        let mut repaired: String = kept.map(|line| format!("{line}\n")).collect();
+        if proposal == "kep-104" {
+            repaired = story.replace("jobset.x-k8s.io/v1\n", "jobset.x-k8s.io/v1alpha2\n");
+        }
+        let words = "apply -f - --dry-run=server";
+        text.push_str(&format!("# {file}, its first mistake repaired\n"));
+        text.push_str(&transcript(words, &up.output(words, &repaired)));
+    }
+    golden::check("stories.txt", &text);
+}
+
 #[test]
 fn versions_and_completions_need_no_cluster() {
     let output = lockstep().args(["version", "--client"]).output().expect("lockstep runs");

@@ -76,7 +76,9 @@ fn files_are_short_and_clean() {
         }
         for (at, line) in text.lines().enumerate() {
             let at = at + 1;
-            if line.ends_with([' ', '\t']) {
+            // What is quoted to the letter keeps what others left at the ends of its lines.
+            let is_quoted = file.contains("tests/data/kep-");
+            if line.ends_with([' ', '\t']) && !is_quoted {
                 faults.push(format!("{file}:{at}: blanks at the end"));
             }
             if let Some(leftover) = leftovers.iter().find(|leftover| line.contains(*leftover)) {
