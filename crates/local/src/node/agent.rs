@@ -244,6 +244,9 @@ impl<B: Backend> Agent<B> {
                 if version(&pod) <= version(&entry.pod) {
                     return;
                 }
+                if pod.annotations() != entry.pod.annotations() {
+                    self.backend.annotated(&pod);
+                }
                 entry.pod = pod;
                 if entry.awaited.is_some_and(|awaited| awaited <= version(&entry.pod)) {
                     entry.awaited = None;

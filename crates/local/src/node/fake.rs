@@ -3,11 +3,15 @@
 //! A pod on a fake node is Running as soon as it is seen. The annotation
 //! [`RUN_SECONDS`] makes its main containers end after that many seconds, with the exit code of
 //! [`EXIT_CODE`] (0 if absent). With 0 seconds it has ended as soon as it is seen and is never said
-//! to run. Without the annotation they run until they are deleted. Probes always succeed. One loop
-//! serves all fake nodes.
+//! to run. Without the annotation they run until they are deleted. Both annotations may be set on a
+//! pod that runs already. Probes always succeed. One loop serves all fake nodes.
+//!
+//! All of it goes through the API, so that any cluster can have such nodes.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+mod heartbeat;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -28,7 +32,7 @@ use tracing::warn;
 use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
 use super::status::{NodeDescription, register};
 use crate::feeds::Feeds;
-use crate::observe::{Change, Feed};
+use crate::observe::Feed;
 
 /// How long the main containers of a pod run, in seconds; fractions are allowed.
 pub const RUN_SECONDS: &str = "lockstep.dev/fake-run-seconds";
@@ -54,6 +58,9 @@ pub struct FakeOptions {
     pub labels: BTreeMap<String, String>,
     /// What each of them has, over 32 CPUs, 256 Gi of memory and 110 pods.
     pub capacity: BTreeMap<String, Quantity>,
+    /// Whether they give heartbeats. Our own controllers take those of fake nodes for granted,
+    /// others do not.
+    pub gives_heartbeats: bool,
     /// How the agent of all of them works.
     pub agent: AgentOptions,
 }
@@ -67,7 +74,13 @@ impl FakeOptions {
             starts_max: 1024,
             ..AgentOptions::for_node("fake")
         };
-        Self { count, labels: BTreeMap::new(), capacity: BTreeMap::new(), agent }
+        Self {
+            count,
+            labels: BTreeMap::new(),
+            capacity: BTreeMap::new(),
+            gives_heartbeats: false,
+            agent,
+        }
     }
 }
 
@@ -89,12 +102,15 @@ pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<
         );
         register_all.await;
         let (sender, receiver) = mpsc::unbounded_channel();
-        let silent = Arc::<Mutex<HashSet<String>>>::default();
-        let nodes = note_silent(&feeds.nodes, Arc::clone(&silent));
+        let known = heartbeat::Shared::default();
+        let nodes = note(&feeds.nodes, Arc::clone(&known));
         let (ends, due) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(tell_ends(due, sender));
-        let backend = Arc::new(FakeBackend { count: options.count, ends, silent });
+        if options.gives_heartbeats {
+            tasks.spawn(heartbeat::give(client.clone(), options.clone(), Arc::clone(&known)));
+        }
+        let backend = Arc::new(FakeBackend { count: options.count, ends, known });
         // Ends with this task.
         let _agent = Agent::start(client, feeds.pods, backend, receiver, options.agent);
         nodes.await;
@@ -127,35 +143,16 @@ fn is_served(node: &str, count: usize) -> bool {
     index.is_some_and(|index| index < count)
 }
 
-/// Keeps the names of fake nodes that are gone or to look lost.
-fn note_silent(
-    nodes: &Feed<Node>,
-    silent: Arc<Mutex<HashSet<String>>>,
-) -> impl Future<Output = ()> + use<> {
+/// Notes what becomes of fake nodes.
+fn note(nodes: &Feed<Node>, known: heartbeat::Shared) -> impl Future<Output = ()> + use<> {
     let (sender, mut changes) = mpsc::channel(REGISTER_AT_ONCE);
     let is_fake = |node: &Node| node.labels().contains_key(FAKE_NODE);
     let listening = nodes.forward(is_fake, sender, |change| change);
     async move {
         let _listening = listening;
         while let Some(change) = changes.recv().await {
-            note(change, &silent);
+            known.lock().unwrap_or_else(PoisonError::into_inner).note(&change);
         }
-    }
-}
-
-fn note(change: Change<Node>, silent: &Mutex<HashSet<String>>) {
-    let mut silent = silent.lock().unwrap_or_else(PoisonError::into_inner);
-    match change {
-        Change::Put(node) => {
-            let is_lost = node.annotations().get(LOST).is_some_and(|value| value == "true");
-            if is_lost {
-                silent.insert(node.name_any());
-            } else {
-                silent.remove(&node.name_any());
-            }
-        }
-        Change::Gone(key) => drop(silent.insert(key.name)),
-        Change::Listing | Change::Synced => {}
     }
 }
 
@@ -256,7 +253,7 @@ async fn tell_ends(
 struct FakeBackend {
     count: usize,
     ends: mpsc::UnboundedSender<(Instant, Ended)>,
-    silent: Arc<Mutex<HashSet<String>>>,
+    known: heartbeat::Shared,
 }
 
 impl FakeBackend {
@@ -284,7 +281,8 @@ impl FakeBackend {
     /// Ends a container that runs since `since` when its time has come, if it ever does.
     fn end_later(&self, pod: &Pod, container: &str, attempt: u32, since: Timestamp) {
         let Some((wait, code)) = run_of(pod, container) else { return };
-        let until = since.checked_add(wait).unwrap_or(Timestamp::MAX);
+        // What was to end before anybody said so ends now.
+        let until = since.checked_add(wait).unwrap_or(Timestamp::MAX).max(Timestamp::now());
         let left = Duration::try_from(until.duration_since(Timestamp::now())).unwrap_or_default();
         // What is too far away to be counted never comes.
         let Some(at) = Instant::now().checked_add(left) else { return };
@@ -300,7 +298,7 @@ impl Backend for FakeBackend {
     }
 
     fn is_silent(&self, node: &str) -> bool {
-        self.silent.lock().unwrap_or_else(PoisonError::into_inner).contains(node)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).is_silent(node)
     }
 
     fn host_ip(&self, node: &str) -> String {
@@ -376,24 +374,35 @@ impl Backend for FakeBackend {
 
     fn recover_pod(&self, pod: &Pod) -> Vec<Known> {
         // What ran when the cluster stopped goes on running: nothing can have happened to it.
-        let statuses = pod.status.iter().flat_map(|status| {
-            status.container_statuses.iter().chain(&status.init_container_statuses).flatten()
-        });
-        statuses
-            .filter_map(|status| {
-                let running = status.state.as_ref()?.running.as_ref()?;
-                let since = running.started_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
-                let attempt = u32::try_from(status.restart_count).unwrap_or(0);
-                self.end_later(pod, &status.name, attempt, since);
-                let state = KnownState::Running { since };
-                Some(Known { container: status.name.clone(), attempt, state })
-            })
-            .collect()
+        let recover = |(container, attempt, since): (&str, u32, Timestamp)| {
+            self.end_later(pod, container, attempt, since);
+            Known { container: container.to_owned(), attempt, state: KnownState::Running { since } }
+        };
+        running(pod).map(recover).collect()
+    }
+
+    fn annotated(&self, pod: &Pod) {
+        // An end that was planned before and comes later finds nothing left to end.
+        for (container, attempt, since) in running(pod) {
+            self.end_later(pod, container, attempt, since);
+        }
     }
 
     fn tells_events(&self) -> bool {
         false
     }
+}
+
+/// The containers that a pod's status says are running: name, attempt, and since when.
+fn running(pod: &Pod) -> impl Iterator<Item = (&str, u32, Timestamp)> {
+    let statuses = pod.status.iter().flat_map(|status| {
+        status.container_statuses.iter().chain(&status.init_container_statuses).flatten()
+    });
+    statuses.filter_map(|status| {
+        let running = status.state.as_ref()?.running.as_ref()?;
+        let since = running.started_at.as_ref().map_or_else(Timestamp::now, |at| at.0);
+        Some((status.name.as_str(), u32::try_from(status.restart_count).unwrap_or(0), since))
+    })
 }
 
 /// How long a container runs and with which code it ends; `None` when it runs for ever.

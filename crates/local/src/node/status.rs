@@ -203,7 +203,8 @@ async fn is_known_ready(client: &Client, name: &str) -> bool {
     }
 }
 
-async fn renew_lease(client: &Client, name: &str) -> kube::Result<()> {
+/// Gives one heartbeat.
+pub(super) async fn renew_lease(client: &Client, name: &str) -> kube::Result<()> {
     let api: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
     let now = MicroTime(Timestamp::now());
     let patch = json!({"spec": {"renewTime": now}});

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 use lockstep_local::embedded::{Embedded, Options};
@@ -103,6 +104,39 @@ async fn a_fake_pod_costs_one_write_to_run_and_one_to_end() {
     // short.
     let most = writes.values().map(HashSet::len).max();
     assert_eq!(most, Some(4), "{writes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fake_pod_that_runs_can_be_told_to_end() {
+    let cluster = Cluster::with_fake_nodes(1).await;
+    cluster.run("p", "unused", json!({})).await;
+    cluster.until_phase("p", "Running").await;
+    let annotations = json!({
+        "lockstep.dev/fake-run-seconds": "0",
+        "lockstep.dev/fake-exit-code": "42",
+    });
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    cluster.pods().patch("p", &PatchParams::default(), &patch).await.unwrap();
+    let pod = cluster.until_phase("p", "Failed").await;
+    let state = super::support::status(&pod, "c").unwrap().state.clone().unwrap();
+    let ended = state.terminated.unwrap();
+    assert_eq!(ended.exit_code, 42);
+    assert!(ended.finished_at >= ended.started_at);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fake_nodes_give_heartbeats_where_they_are_wanted() {
+    let mut cluster = Cluster::without_nodes().await;
+    let options = FakeOptions { gives_heartbeats: true, ..FakeOptions::new(2) };
+    cluster.start_fake_nodes(options);
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), "kube-node-lease");
+    let limit = Instant::now() + Duration::from_secs(30);
+    for name in ["fake-0", "fake-1"] {
+        while leases.get_opt(name).await.unwrap().is_none() {
+            assert!(Instant::now() < limit, "{name} gives no heartbeat");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

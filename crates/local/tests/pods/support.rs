@@ -56,12 +56,12 @@ impl Cluster {
     /// A cluster with so many fake nodes and no other.
     pub(crate) async fn with_fake_nodes(count: usize) -> Self {
         let mut cluster = Self::without_nodes().await;
-        cluster.tasks.push(fake::spawn(
-            cluster.client.clone(),
-            &cluster.feeds,
-            FakeOptions::new(count),
-        ));
+        cluster.start_fake_nodes(FakeOptions::new(count));
         cluster
+    }
+
+    pub(crate) fn start_fake_nodes(&mut self, options: FakeOptions) {
+        self.tasks.push(fake::spawn(self.client.clone(), &self.feeds, options));
     }
 
     pub(crate) async fn without_nodes() -> Self {

@@ -88,6 +88,9 @@ pub trait Backend: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The annotations of a pod have changed.
+    fn annotated(&self, _pod: &Pod) {}
+
     /// All pods there are have been told to [`Backend::recover_pod`].
     fn recovered(&self) {}
 
