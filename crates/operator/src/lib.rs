@@ -3,7 +3,9 @@
 
 pub mod config;
 pub mod job;
+pub mod lease;
 pub mod metrics;
 pub mod observe;
 pub mod recorder;
+pub mod sender;
 pub mod write;
