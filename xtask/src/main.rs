@@ -10,7 +10,9 @@ mod check;
 mod conformance;
 mod crds;
 mod e2e;
+mod go;
 mod kubectl;
+mod kubernetes;
 mod openapi;
 mod shell;
 mod sim;
@@ -39,6 +41,8 @@ enum Command {
     Conformance(conformance::Options),
     /// Build kubectl from its published Go modules into the user's cache and print its path.
     Kubectl(kubectl::Options),
+    /// Run a real Kubernetes control plane on loopback, built from its published Go modules.
+    Kubernetes(kubernetes::Options),
     /// End-to-end checks of the real binary.
     E2e(e2e::Options),
     /// Measure against the budgets of the design.
@@ -54,6 +58,7 @@ fn main() -> ExitCode {
         Command::Crds(options) => crds::run(&options),
         Command::Conformance(options) => conformance::run(&options),
         Command::Kubectl(options) => kubectl::run(&options),
+        Command::Kubernetes(options) => kubernetes::run(&options),
         Command::E2e(options) => e2e::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Sim(options) => sim::run(&options),

@@ -26,6 +26,11 @@ where
     command
 }
 
+/// The folder of what cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Runs a command with the terminal's streams; an unsuccessful end is an error.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);

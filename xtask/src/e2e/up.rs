@@ -26,11 +26,7 @@ pub(crate) fn build(is_release: bool) -> Result<PathBuf> {
         false => build.args(["--workspace", "--all-targets"]),
     };
     shell::run(&mut build)?;
-    let target = match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(folder) => PathBuf::from(folder),
-        None => shell::root().join("target"),
-    };
-    Ok(target.join(if is_release { "release" } else { "debug" }).join("lockstep"))
+    Ok(shell::target().join(if is_release { "release" } else { "debug" }).join("lockstep"))
 }
 
 /// A process that serves from a folder.
