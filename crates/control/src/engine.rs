@@ -4,5 +4,15 @@
 mod backoff;
 mod queue;
 
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
 pub use backoff::Backoff;
 pub use queue::WorkQueue;
+
+/// The moment that is `delay` after `now`, or the last there is.
+pub fn after(now: Timestamp, delay: Duration) -> Timestamp {
+    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
+    now.saturating_add(delay).unwrap_or(Timestamp::MAX)
+}

@@ -1,6 +1,13 @@
-//! The planners, one room per subject.
+//! The planners, one room per subject, and what all of them speak of.
 
+mod event;
 pub mod job;
 pub mod jobset;
+mod key;
 pub mod place;
 pub mod pod;
+mod refusal;
+
+pub use event::Event;
+pub use key::Key;
+pub use refusal::{Refusal, RefusalKind};

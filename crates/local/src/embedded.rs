@@ -13,9 +13,10 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lockstep_api::{Gates, builtin};
+use lockstep_api::builtin;
 use lockstep_operator::{
     job::{self, JobOptions},
+    jobset::{self, JobSetOptions},
     metrics::Metrics,
 };
 use tokio::{
@@ -158,8 +159,7 @@ impl Embedded {
             Some(address) => Some(bind(address, options.allows_remote).await?),
             None => None,
         };
-        let job_success_policy = options.configuration.feature_gates.job_success_policy;
-        let mut registry = builtin::registry_with(Gates { job_success_policy, ..Gates::ALL });
+        let mut registry = builtin::registry_with(options.configuration.feature_gates);
         register_reviews(&mut registry);
         let cluster = Cluster::open(cluster::Options {
             registry,
@@ -339,9 +339,18 @@ async fn start_agents(
         agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
         agents.extend(controllers::spawn(&client, &feeds, &ControllerOptions::default()));
-        let jobs = options.jobs.with_gates(options.configuration.feature_gates);
+        let gates = options.configuration.feature_gates;
+        let jobs = options.jobs.with_gates(gates);
         let followed = job::Feeds { jobs: feeds.jobs.clone(), pods: feeds.pods.clone() };
         agents.extend(job::spawn(&client, &followed, metrics, jobs));
+        let client = server.client(User::component("jobset-controller"));
+        let followed = jobset::Feeds {
+            jobsets: feeds.jobsets.clone(),
+            jobs: feeds.jobs.clone(),
+            services: feeds.services.clone(),
+        };
+        let jobsets = JobSetOptions::default().with_gates(gates);
+        agents.push(jobset::spawn(&client, &followed, metrics, jobsets));
     }
     Ok((node, agents))
 }

@@ -1,9 +1,10 @@
 //! The watches that the parts of a cluster share.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::runtime::watcher;
 use kube::{Api, Client};
+use lockstep_api::jobset::JobSet;
 
 use crate::observe::Feed;
 
@@ -16,6 +17,10 @@ pub struct Feeds {
     pub nodes: Feed<Node>,
     /// All Jobs.
     pub jobs: Feed<Job>,
+    /// All JobSets.
+    pub jobsets: Feed<JobSet>,
+    /// All Services.
+    pub services: Feed<Service>,
 }
 
 impl Feeds {
@@ -26,6 +31,8 @@ impl Feeds {
             pods: Feed::start(Api::all(client.clone()), config()),
             nodes: Feed::start(Api::all(client.clone()), config()),
             jobs: Feed::start(Api::all(client.clone()), config()),
+            jobsets: Feed::start(Api::all(client.clone()), config()),
+            services: Feed::start(Api::all(client.clone()), config()),
         }
     }
 }

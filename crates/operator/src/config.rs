@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lockstep_api::Gates;
 use serde::Deserialize;
 
 /// What the configuration file says.
@@ -12,20 +13,10 @@ pub struct Configuration {
 }
 
 /// Features that can be switched on and off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeatureGates {
-    /// Whether an Indexed Job may be declared succeeded by its `successPolicy`.
-    pub job_success_policy: bool,
-}
-
-impl Default for FeatureGates {
-    fn default() -> Self {
-        Self { job_success_policy: true }
-    }
-}
+pub type FeatureGates = Gates;
 
 /// The gates by the names they have in files.
-const GATES: [&str; 1] = ["JobSuccessPolicy"];
+const GATES: [&str; 4] = ["ElasticJobSet", "InPlaceRestart", "JobSuccessPolicy", "RestartJob"];
 
 /// Why a configuration file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +49,12 @@ impl Configuration {
             .map_err(|error| ConfigError::Invalid(error.to_string()))?;
         let mut configuration = Self::default();
         for (name, is_on) in file.and_then(|file| file.feature_gates).into_iter().flatten() {
+            let gates = &mut configuration.feature_gates;
             match name.as_str() {
-                "JobSuccessPolicy" => configuration.feature_gates.job_success_policy = is_on,
+                "ElasticJobSet" => gates.elastic_job_set = is_on,
+                "InPlaceRestart" => gates.in_place_restart = is_on,
+                "JobSuccessPolicy" => gates.job_success_policy = is_on,
+                "RestartJob" => gates.restart_job = is_on,
                 _ => return Err(ConfigError::UnknownGate { name }),
             }
         }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::Client;
-use lockstep_control::plan::job::{Event, Jobs, Key, Options, PodRef, Refusal};
+use lockstep_control::plan::job::{COMPONENT, Event, Jobs, Key, Options, PodRef, Refusal};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, warn};
@@ -86,7 +86,7 @@ pub fn spawn(
     inbox.listen(&feeds.pods, |_| true, Message::Pod);
     let controller = Controller {
         client: client.clone(),
-        recorder: Recorder::spawn(client.clone(), Event::COMPONENT, ""),
+        recorder: Recorder::spawn(client.clone(), COMPONENT, ""),
         metrics: Arc::clone(metrics),
         jobs: Jobs::new(options.jobs.clone()),
         teller: inbox.teller(),

@@ -3,9 +3,11 @@
 
 pub mod config;
 pub mod job;
+pub mod jobset;
 pub mod lease;
 pub mod metrics;
 pub mod observe;
 pub mod recorder;
+mod requests;
 pub mod sender;
 pub mod write;

@@ -1,6 +1,7 @@
 //! What is counted, under the names Kubernetes has for it.
 
 mod job;
+mod jobset;
 mod queue;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::registry::Registry;
 
 pub use job::JobMetrics;
+pub use jobset::JobSetMetrics;
 pub use queue::QueueMetrics;
 
 /// All counters of the controllers of one process.
@@ -16,6 +18,10 @@ pub struct Metrics {
     registry: Registry,
     /// What the Job controller counts.
     pub jobs: JobMetrics,
+    /// What the JobSet controller counts.
+    pub jobsets: JobSetMetrics,
+    /// The queue of JobSets.
+    pub jobset_queue: QueueMetrics,
     /// The queue of Jobs.
     pub job_queue: QueueMetrics,
     /// The queue of pods that are to lose the finalizer of a Job that is gone.
@@ -29,9 +35,11 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::default();
         let jobs = JobMetrics::new(&mut registry);
-        let names = ["job", "job_orphan_pod", "ttl_jobs_to_delete"];
-        let [job_queue, orphan_queue, ttl_queue] = queue::register(&mut registry, names);
-        Self { registry, jobs, job_queue, orphan_queue, ttl_queue }
+        let jobsets = JobSetMetrics::new(&mut registry);
+        let names = ["job", "job_orphan_pod", "ttl_jobs_to_delete", "jobset"];
+        let [job_queue, orphan_queue, ttl_queue, jobset_queue] =
+            queue::register(&mut registry, names);
+        Self { registry, jobs, jobsets, jobset_queue, job_queue, orphan_queue, ttl_queue }
     }
 
     /// Writes everything as Prometheus reads it, without the line that ends it.
@@ -39,7 +47,8 @@ impl Metrics {
     /// # Errors
     /// When `into` fails.
     pub fn write(&self, into: &mut String) -> fmt::Result {
-        for queue in [&self.job_queue, &self.orphan_queue, &self.ttl_queue] {
+        let queues = [&self.job_queue, &self.orphan_queue, &self.ttl_queue, &self.jobset_queue];
+        for queue in queues {
             queue.refresh();
         }
         encode_registry(into, &self.registry)

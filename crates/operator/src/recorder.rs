@@ -10,10 +10,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference, Pod};
+use k8s_openapi::api::core::v1::{Event, ObjectReference, Pod};
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::debug;
 
@@ -57,6 +56,18 @@ pub fn pod_reference(pod: &Pod, field_path: Option<String>) -> ObjectReference {
     ObjectReference { field_path, ..reference(pod) }
 }
 
+/// Who tells, and in which of the two forms of events.
+#[derive(Clone, Debug, Default)]
+pub struct Reporter {
+    /// The component or controller.
+    pub component: String,
+    /// Where it runs.
+    pub instance: String,
+    /// What it was doing: events are then of the newer form, with a series where they repeat.
+    /// Without it they are of the older one, with a count.
+    pub action: Option<&'static str>,
+}
+
 /// Writes events in the background.
 #[derive(Clone)]
 pub struct Recorder {
@@ -67,10 +78,14 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that speaks for `component` on `host`. It works until the last clone is dropped.
     pub fn spawn(client: Client, component: &str, host: &str) -> Self {
+        let (component, instance) = (component.to_owned(), host.to_owned());
+        Self::spawn_as(client, Reporter { component, instance, action: None })
+    }
+
+    /// A recorder that speaks for `reporter`. It works until the last clone is dropped.
+    pub fn spawn_as(client: Client, reporter: Reporter) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let source =
-            EventSource { component: Some(component.to_owned()), host: Some(host.to_owned()) };
-        tokio::spawn(write_all(client, source, receiver));
+        tokio::spawn(write_all(client, reporter, receiver));
         Self { sender, dropped: Arc::default() }
     }
 
@@ -90,10 +105,10 @@ impl Recorder {
 
 async fn write_all(
     client: Client,
-    source: EventSource,
+    reporter: Reporter,
     mut receiver: mpsc::Receiver<(Note, Timestamp)>,
 ) {
-    let mut correlator = Correlator::new(source);
+    let mut correlator = Correlator::new(reporter);
     let mut waiting = VecDeque::new();
     let mut writes = FuturesUnordered::new();
     let mut is_open = true;
@@ -140,12 +155,7 @@ async fn carry_out(client: &Client, write: &Write) {
     let create = async || api.create(&PostParams::default(), event).await.map(drop);
     let outcome = if write.is_repeated {
         let name = event.metadata.name.as_deref().unwrap_or_default();
-        let patch = json!({
-            "count": event.count,
-            "lastTimestamp": event.last_timestamp,
-            "message": event.message,
-        });
-        match api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        match api.patch(name, &PatchParams::default(), &Patch::Merge(write.patch())).await {
             // It has expired, but what it says goes on.
             Err(kube::Error::Api(status)) if status.code == 404 => create().await,
             patched => patched.map(drop),
@@ -186,7 +196,7 @@ mod tests {
             sender.try_send((note, Timestamp::now())).unwrap();
         }
         drop(sender);
-        write_all(client, EventSource::default(), receiver).await;
+        write_all(client, Reporter::default(), receiver).await;
         assert_eq!(*methods.lock().unwrap(), ["POST", "PATCH", "POST"]);
     }
 }

@@ -1,14 +1,19 @@
 //! The writes of controllers. Each says which object it means by its uid, so that another one of
 //! the same name is never touched, and changes no field it does not name.
 
+use std::fmt::Debug;
+
 use http::{HeaderValue, header};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
+use lockstep_api::jobset::{JobSet, JobSetStatus};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// Asks for nothing but the metadata of what was written.
@@ -94,16 +99,68 @@ pub async fn job_status(
     status: &JobStatus,
 ) -> kube::Result<Job> {
     let api: Api<Job> = Api::namespaced(client.clone(), namespace);
-    let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
-    let patch = json!({
-        "metadata": {"uid": uid, "resourceVersion": version},
-        "status": complete(status),
-    });
+    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    complete(&mut status, &JOB_STATUS);
+    if let Some(uncounted) = status["uncountedTerminatedPods"].as_object_mut() {
+        for list in ["failed", "succeeded"] {
+            uncounted.entry(list).or_insert(Value::Null);
+        }
+    }
+    let patch = status_patch(uid, version, status);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Writes the status of a JobSet of this uid, if it still has this version. Fields of the status
+/// that nobody here knows stay as they are.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn jobset_status(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+    version: &str,
+    status: &JobSetStatus,
+) -> kube::Result<JobSet> {
+    let api: Api<JobSet> = Api::namespaced(client.clone(), namespace);
+    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    complete(&mut status, &JOBSET_STATUS);
+    let patch = status_patch(uid, version, status);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+fn status_patch(uid: &str, version: &str, status: Value) -> Value {
+    json!({"metadata": {"uid": uid, "resourceVersion": version}, "status": status})
+}
+
+/// Patches a Job of this uid.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn patch_job(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+    mut patch: Value,
+) -> kube::Result<Job> {
+    let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+    patch["metadata"]["uid"] = uid.into();
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Takes the time of its start from a Job of this uid.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn clear_job_start(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+) -> kube::Result<Job> {
+    let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+    let patch = json!({"metadata": {"uid": uid}, "status": {"startTime": null}});
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
 /// The fields of a Job's status that we know.
-const STATUS_FIELDS: [&str; 11] = [
+const JOB_STATUS: [&str; 11] = [
     "active",
     "completedIndexes",
     "completionTime",
@@ -117,35 +174,47 @@ const STATUS_FIELDS: [&str; 11] = [
     "uncountedTerminatedPods",
 ];
 
+/// The fields of a JobSet's status that we know.
+const JOBSET_STATUS: [&str; 7] = [
+    "conditions",
+    "currentInPlaceRestartAttempt",
+    "previousInPlaceRestartAttempt",
+    "replicatedJobsStatus",
+    "restarts",
+    "restartsCountTowardsMax",
+    "terminalState",
+];
+
 /// Says of every field that is not there that it is not to be there.
-fn complete(mut status: Value) -> Value {
-    for field in STATUS_FIELDS {
+fn complete(status: &mut Value, fields: &[&str]) {
+    for field in fields {
         // To index is to insert.
-        let value = &mut status[field];
-        if field == "uncountedTerminatedPods" && value.is_object() {
-            for list in ["failed", "succeeded"] {
-                let _inserted = &mut value[list];
-            }
-        }
+        let _inserted = &mut status[*field];
     }
-    status
 }
 
-/// Deletes a Job of this uid after everything that depends on it.
+/// Deletes an object of this uid after everything that depends on it; the object as it is now,
+/// unless it is gone.
 ///
 /// # Errors
 /// When the server refuses it or does not answer.
-pub async fn delete_job(
+pub async fn delete_whole<K>(
     client: &Client,
     (namespace, name, uid): (&str, &str, &str),
-) -> kube::Result<()> {
-    let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+) -> kube::Result<Option<K>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
     let params = DeleteParams {
         preconditions: Some(same(uid)),
         propagation_policy: Some(PropagationPolicy::Foreground),
         ..DeleteParams::default()
     };
-    api.delete(name, &params).await.map(drop)
+    api.delete(name, &params).await.map(|answer| answer.left())
 }
 
 fn same(uid: &str) -> Preconditions {
@@ -158,14 +227,27 @@ mod tests {
 
     #[test]
     fn what_a_status_no_longer_says_is_taken_away() {
-        let status = JobStatus { active: Some(1), ..JobStatus::default() };
-        let patch = complete(serde_json::to_value(status).unwrap());
+        let mut patch = json!({"active": 1});
+        complete(&mut patch, &JOB_STATUS);
         assert_eq!(patch["active"], json!(1));
-        let nulls = STATUS_FIELDS.into_iter().filter(|field| patch[field].is_null());
-        assert_eq!(nulls.count(), STATUS_FIELDS.len() - 1);
-        assert_eq!(patch.as_object().unwrap().len(), STATUS_FIELDS.len());
-        let patch = complete(json!({"uncountedTerminatedPods": {"failed": ["a"]}}));
-        let uncounted = json!({"failed": ["a"], "succeeded": null});
-        assert_eq!(patch["uncountedTerminatedPods"], uncounted);
+        let nulls = JOB_STATUS.into_iter().filter(|field| patch[field].is_null());
+        assert_eq!(nulls.count(), JOB_STATUS.len() - 1);
+        assert_eq!(patch.as_object().unwrap().len(), JOB_STATUS.len());
+    }
+
+    /// A field that is added to the status and forgotten here would never go away again.
+    #[test]
+    fn all_fields_of_a_status_are_known() {
+        let condition = json!({"type": "t", "status": "True", "reason": "r", "message": "",
+                               "lastTransitionTime": "2026-11-15T12:00:00Z"});
+        let whole = json!({
+            "conditions": [condition], "restarts": 1, "restartsCountTowardsMax": 1,
+            "terminalState": "Failed", "replicatedJobsStatus": [{"name": "a"}],
+            "previousInPlaceRestartAttempt": 1, "currentInPlaceRestartAttempt": 1,
+        });
+        let status: JobSetStatus = serde_json::from_value(whole).unwrap();
+        let fields = serde_json::to_value(status).unwrap();
+        let fields: Vec<&str> = fields.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, JOBSET_STATUS);
     }
 }

@@ -42,10 +42,11 @@ mod world;
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{JobSpec, JobStatus};
 
-pub use event::Event;
+pub use crate::plan::{Event, Key, Refusal, RefusalKind};
+pub use event::COMPONENT;
 pub use fact::{Fact, Metric};
 pub use indexes::Indexes;
-pub use jobs::{Done, Jobs, Key, Orphan, Refusal, RefusalKind};
+pub use jobs::{Done, Jobs, Orphan};
 pub use memory::Memory;
 pub use options::{BUILT_IN, Options};
 pub use step::{Action, Creation, NewPod, Plan, PodRef, StatusWrite, Step, slow_start};

@@ -2,7 +2,8 @@
 //! end.
 //!
 //! [`View`] is one JobSet and its Jobs as they were seen last; [`plan`] says what to do next, as
-//! steps that leave no choice. A restart, and the end of a set, are written down first; what
+//! steps that leave no choice. [`JobSets`] is the driver that both shells use: many views, a work
+//! queue, and the results of steps coming back in. A restart, and the end of a set, are written down first; what
 //! follows from them is planned when that has been seen.
 
 mod build;
@@ -16,6 +17,7 @@ mod group;
 mod pass;
 mod resume;
 mod service;
+mod sets;
 mod start;
 mod step;
 mod success;
@@ -26,11 +28,15 @@ mod waiting;
 #[cfg(test)]
 mod world;
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use lockstep_api::{Gates, labels::jobset::MANAGED_BY_SELF};
 
+pub use crate::plan::Event;
 pub use child::{Bucket, Child, Outcome};
-pub use step::{Event, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step};
+pub use sets::{Ended, JobSets};
+pub use step::{CONTROLLER, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step};
 pub use view::View;
 pub use waiting::Waiting;
 
@@ -43,11 +49,20 @@ pub struct Options {
     pub controller: String,
     /// Which features are on.
     pub gates: Gates,
+    /// First delay after a pass that failed.
+    pub api_backoff_base: Duration,
+    /// Longest delay after a pass that failed.
+    pub api_backoff_max: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { controller: MANAGED_BY_SELF.to_owned(), gates: Gates::ALL }
+        Self {
+            controller: MANAGED_BY_SELF.to_owned(),
+            gates: Gates::ALL,
+            api_backoff_base: Duration::from_millis(200),
+            api_backoff_max: Duration::from_secs(60),
+        }
     }
 }
 

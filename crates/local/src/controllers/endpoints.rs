@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::runtime::watcher;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use lockstep_control::engine::WorkQueue;
 use tokio::task::JoinHandle;
 use tracing::warn;
@@ -33,11 +32,11 @@ type Key = (String, String);
 
 /// Starts the controller.
 pub fn spawn(client: Client, feeds: &Feeds) -> JoinHandle<()> {
-    let pods = feeds.pods.clone();
+    let (pods, services) = (feeds.pods.clone(), feeds.services.clone());
     tokio::spawn(async move {
         let mut inbox = Inbox::new();
         inbox.listen(&pods, |_| true, Message::Pod);
-        inbox.watch(Api::all(client.clone()), watcher::Config::default(), Message::Service);
+        inbox.listen(&services, |_| true, Message::Service);
         let controller = Controller {
             client,
             services: HashMap::new(),

@@ -19,6 +19,7 @@ use super::{Message, note};
 use crate::metrics::Metrics;
 use crate::observe::Teller;
 use crate::recorder::Recorder;
+use crate::requests::{concurrently, refusal};
 use crate::write;
 
 /// What became of a request.
@@ -202,20 +203,11 @@ impl Pass {
     where
         F: Future<Output = Vec<Answer>> + Send + 'static,
     {
-        // A task each: what a request costs is not all paid on one core.
-        let requests = futures::stream::iter(items)
-            .take_while(|_| std::future::ready(!self.is_late()))
-            .map(|item| tokio::spawn(request(item)))
-            .buffer_unordered(self.requests_max);
-        let mut requests = std::pin::pin!(requests);
+        let limits = (self.requests_max, self.until);
+        let mut requests = std::pin::pin!(concurrently(items, limits, request));
         let mut is_fine = true;
         while let Some(answers) = requests.next().await {
-            // A task that panicked may have done anything.
-            let lost = |error: tokio::task::JoinError| {
-                let message = error.to_string();
-                vec![Answer::Failed(Refusal { kind: RefusalKind::Other, message })]
-            };
-            for answer in answers.unwrap_or_else(lost) {
+            for answer in answers.unwrap_or_else(|lost| vec![Answer::Failed(lost)]) {
                 is_fine &= self.tell(answer).await;
             }
         }
@@ -302,30 +294,4 @@ pub(super) async fn let_go(client: &Client, orphan: &Orphan) -> Result<(), Refus
             refusal => Err(refusal),
         },
     }
-}
-
-/// Whether a conflict says that the object is another one of the same name: in the words for
-/// writes, or in those for deletions.
-fn is_of_another(message: &str) -> bool {
-    message.contains("UID in precondition") || message.contains("UID in the precondition")
-}
-
-/// What kind of no an error is.
-fn refusal(error: &kube::Error) -> Refusal {
-    let kube::Error::Api(status) = error else {
-        return Refusal { kind: RefusalKind::Other, message: error.to_string() };
-    };
-    let causes = status.details.iter().flat_map(|details| &details.causes);
-    let kind = match (status.code, status.reason.as_str()) {
-        _ if causes.clone().any(|cause| cause.reason == "NamespaceTerminating") => {
-            RefusalKind::NamespaceTerminating
-        }
-        (404, _) => RefusalKind::NotFound,
-        (_, "AlreadyExists") => RefusalKind::AlreadyExists,
-        (409, _) if is_of_another(&status.message) => RefusalKind::NotFound,
-        (409, _) => RefusalKind::Conflict,
-        (400..=499, _) if status.code != 408 => RefusalKind::Refused,
-        _ => RefusalKind::Other,
-    };
-    Refusal { kind, message: status.message.clone() }
 }

@@ -120,8 +120,8 @@ async fn delete(client: &Client, metrics: &Metrics, key: &Key) -> Result<(), Str
         return Ok(());
     }
     let uid = job.metadata.uid.unwrap_or_default();
-    match write::delete_job(client, (&key.namespace, &key.name, &uid)).await {
-        Ok(()) => {
+    match write::delete_whole::<Job>(client, (&key.namespace, &key.name, &uid)).await {
+        Ok(_) => {
             info!(job = %key, "finished job deleted");
             metrics.jobs.ttl_deletion.observe(late.as_secs_f64());
             Ok(())

@@ -5,15 +5,18 @@
 //! one kind about one object become one event once there were [`MESSAGES_MAX`] different messages.
 //! And an event that goes on repeating is written less and less often, up to every
 //! [`PACE_MAX`]; what happens in between is counted and written then, so that no count is lost.
+//!
+//! Events have an older form, with a count, and a newer one, with a series (see [`Reporter`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Event, EventSource};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::api::core::v1::{Event, EventSeries, EventSource};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use serde_json::{Value, json};
 
-use super::Note;
+use super::{Note, Reporter};
 
 /// From this many different messages on, notes of one kind about one object become one event.
 pub(super) const MESSAGES_MAX: usize = 10;
@@ -55,10 +58,24 @@ pub(super) struct Write {
     pub(super) is_repeated: bool,
 }
 
+impl Write {
+    /// What has changed of an event that was written before.
+    pub(super) fn patch(&self) -> Value {
+        match &self.event.series {
+            Some(series) => json!({"series": series}),
+            None => json!({
+                "count": self.event.count,
+                "lastTimestamp": self.event.last_timestamp,
+                "message": self.event.message,
+            }),
+        }
+    }
+}
+
 /// Turns notes into writes. Of one event only one write is on its way at any time.
 #[derive(Debug)]
 pub(super) struct Correlator {
-    source: EventSource,
+    reporter: Reporter,
     series: Recent<Kind, Series>,
     events: Recent<Sameness, Told>,
     due: BTreeSet<(Timestamp, Sameness)>,
@@ -73,6 +90,9 @@ struct Series {
 #[derive(Clone, Debug)]
 struct Told {
     event: Event,
+    /// How often it happened, and when last.
+    times: i32,
+    last_at: Timestamp,
     writes: u32,
     /// When it may be written next.
     free_at: Timestamp,
@@ -81,40 +101,38 @@ struct Told {
 }
 
 impl Correlator {
-    pub(super) fn new(source: EventSource) -> Self {
+    pub(super) fn new(reporter: Reporter) -> Self {
         let (series, events) = (Recent::new(REMEMBERED_MAX), Recent::new(REMEMBERED_MAX));
-        Self { source, series, events, due: BTreeSet::new() }
+        Self { reporter, series, events, due: BTreeSet::new() }
     }
 
     /// Takes a note; says what to write at once, if anything.
     pub(super) fn note(&mut self, note: Note, at: Timestamp) -> Option<Write> {
-        let about = &note.regarding;
-        let text = |part: &Option<String>| part.clone().unwrap_or_default();
-        let uid = about.uid.as_ref().or(about.name.as_ref()).cloned().unwrap_or_default();
-        let kind = (uid, text(&about.field_path), note.is_warning, note.reason.clone());
-        let is_combined = self.joins_series(&kind, &note.message, at);
-        let mut message = note.message.clone();
-        if is_combined {
-            message.insert_str(0, COMBINED);
-        }
-        cut(&mut message);
-        let same = (kind, (!is_combined).then(|| message.clone()));
-        let source = &self.source;
+        let (same, message) = match self.reporter.action {
+            None => self.same_message(&note, at),
+            // What is said of another version of the object is another event.
+            Some(_) => {
+                let version = note.regarding.resource_version.as_deref().unwrap_or_default();
+                let mut kind = kind_of(&note);
+                kind.0 = format!("{}@{version}", kind.0);
+                ((kind, None), note.message.clone())
+            }
+        };
+        let reporter = &self.reporter;
         let told = self.events.entry(same.clone(), || Told {
-            event: new_event(source, &note, at),
+            event: new_event(reporter, &note, at),
+            times: 0,
+            last_at: at,
             writes: 0,
             free_at: at,
             is_on_its_way: false,
             is_behind: false,
         });
         // What has been silent for long is told as if it had never repeated.
-        let last_at = told.event.last_timestamp.as_ref().map_or(at, |last| last.0);
-        if told.writes > 0 && at.duration_since(last_at).unsigned_abs() > SERIES_GAP {
+        if told.writes > 0 && at.duration_since(told.last_at).unsigned_abs() > SERIES_GAP {
             told.writes = 1;
         }
-        told.event.count = Some(told.event.count.unwrap_or(0).saturating_add(1));
-        told.event.last_timestamp = Some(Time(at));
-        told.event.message = Some(message);
+        told.happened(message, reporter.action.is_some(), at);
         if told.is_on_its_way || at < told.free_at {
             told.is_behind = true;
             if !told.is_on_its_way {
@@ -156,6 +174,18 @@ impl Correlator {
         writes
     }
 
+    /// What a note is the same event as when the message matters, and the message to tell.
+    fn same_message(&mut self, note: &Note, at: Timestamp) -> (Sameness, String) {
+        let kind = kind_of(note);
+        let is_combined = self.joins_series(&kind, &note.message, at);
+        let mut message = note.message.clone();
+        if is_combined {
+            message.insert_str(0, COMBINED);
+        }
+        cut(&mut message);
+        ((kind, (!is_combined).then(|| message.clone())), message)
+    }
+
     /// Whether a message is one too many of its kind to have an event of its own.
     fn joins_series(&mut self, kind: &Kind, message: &str, at: Timestamp) -> bool {
         let fresh = || Series { messages: BTreeSet::new(), last_at: at };
@@ -176,6 +206,24 @@ impl Correlator {
 }
 
 impl Told {
+    fn happened(&mut self, mut message: String, is_series: bool, at: Timestamp) {
+        self.times = self.times.saturating_add(1);
+        self.last_at = at;
+        if !is_series {
+            self.event.count = Some(self.times);
+            self.event.last_timestamp = Some(Time(at));
+            self.event.message = Some(message);
+        } else if self.times == 1 {
+            cut(&mut message);
+            self.event.message = Some(message);
+        } else {
+            self.event.series = Some(EventSeries {
+                count: Some(self.times),
+                last_observed_time: Some(MicroTime(at)),
+            });
+        }
+    }
+
     fn write(&mut self, same: Sameness, at: Timestamp) -> Write {
         let is_repeated = self.writes > 0;
         self.writes = self.writes.saturating_add(1);
@@ -192,14 +240,21 @@ impl Told {
     }
 }
 
-fn new_event(source: &EventSource, note: &Note, at: Timestamp) -> Event {
+fn kind_of(note: &Note) -> Kind {
+    let about = &note.regarding;
+    let uid = about.uid.as_ref().or(about.name.as_ref()).cloned().unwrap_or_default();
+    let part = about.field_path.clone().unwrap_or_default();
+    (uid, part, note.is_warning, note.reason.clone())
+}
+
+fn new_event(reporter: &Reporter, note: &Note, at: Timestamp) -> Event {
     let about = &note.regarding;
     let namespace =
         about.namespace.clone().filter(|it| !it.is_empty()).unwrap_or_else(|| "default".to_owned());
     let mut name = about.name.clone().unwrap_or_default();
     name.truncate(NAME_MAX - MOMENT_LENGTH);
     let stem = name.trim_end_matches(['-', '.']);
-    Event {
+    let event = Event {
         metadata: ObjectMeta {
             name: Some(format!("{stem}.{:x}", at.as_nanosecond())),
             namespace: Some(namespace),
@@ -207,13 +262,24 @@ fn new_event(source: &EventSource, note: &Note, at: Timestamp) -> Event {
         },
         type_: Some(if note.is_warning { "Warning" } else { "Normal" }.to_owned()),
         reason: Some(note.reason.clone()),
-        first_timestamp: Some(Time(at)),
-        last_timestamp: Some(Time(at)),
-        reporting_component: source.component.clone(),
-        reporting_instance: source.host.clone(),
-        source: Some(source.clone()),
+        reporting_component: Some(reporter.component.clone()),
+        reporting_instance: Some(reporter.instance.clone()),
         involved_object: note.regarding.clone(),
         ..Event::default()
+    };
+    match reporter.action {
+        Some(action) => {
+            Event { action: Some(action.to_owned()), event_time: Some(MicroTime(at)), ..event }
+        }
+        None => Event {
+            first_timestamp: Some(Time(at)),
+            last_timestamp: Some(Time(at)),
+            source: Some(EventSource {
+                component: Some(reporter.component.clone()),
+                host: Some(reporter.instance.clone()),
+            }),
+            ..event
+        },
     }
 }
 
@@ -284,7 +350,7 @@ mod tests {
     }
 
     fn correlator() -> Correlator {
-        Correlator::new(EventSource::default())
+        Correlator::new(Reporter::default())
     }
 
     fn count(write: &Write) -> i32 {
@@ -384,5 +450,27 @@ mod tests {
         }
         assert_eq!(recent.get_mut(&0), Some(&mut 0), "asked for all the time");
         assert_eq!(recent.get_mut(&1), None);
+    }
+
+    #[test]
+    fn the_newer_form_counts_in_a_series_and_keeps_versions_of_the_object_apart() {
+        let action = Some("Reconciling");
+        let mut correlator = Correlator::new(Reporter { action, ..Reporter::default() });
+        let told = |version: &str, message: &str| {
+            let mut note = note("JobCreationFailed", message);
+            note.regarding.resource_version = Some(version.to_owned());
+            note
+        };
+        let first = correlator.note(told("1", "a"), at(0)).unwrap();
+        assert_eq!((first.event.series.clone(), first.event.count), (None, None));
+        assert_eq!(first.event.action.as_deref(), action);
+        assert!(first.event.event_time.is_some() && first.event.first_timestamp.is_none());
+        correlator.written(&first.same);
+        let second = correlator.note(told("1", "b"), at(1)).unwrap();
+        assert!(second.is_repeated);
+        assert_eq!(second.event.message.as_deref(), Some("a"), "what was said first stays");
+        assert_eq!(second.patch()["series"]["count"], 2);
+        let other = correlator.note(told("2", "b"), at(2)).unwrap();
+        assert!(!other.is_repeated);
     }
 }

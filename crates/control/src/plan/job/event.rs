@@ -2,29 +2,12 @@
 
 use std::fmt::Display;
 
-/// An event to record on the Job, from the component `job-controller`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Whether it is a `Warning` rather than `Normal`.
-    pub is_warning: bool,
-    /// Why, in CamelCase.
-    pub reason: String,
-    /// For people.
-    pub message: String,
-}
+use crate::plan::Event;
+
+/// The component that reports events of Jobs.
+pub const COMPONENT: &str = "job-controller";
 
 impl Event {
-    /// The component that reports events of Jobs.
-    pub const COMPONENT: &'static str = "job-controller";
-
-    pub(crate) fn normal(reason: &str, message: impl Into<String>) -> Self {
-        Self { is_warning: false, reason: reason.to_owned(), message: message.into() }
-    }
-
-    pub(crate) fn warning(reason: &str, message: impl Into<String>) -> Self {
-        Self { is_warning: true, ..Self::normal(reason, message) }
-    }
-
     pub(crate) fn pod_created(name: &str) -> Self {
         Self::normal("SuccessfulCreate", format!("Created pod: {name}"))
     }

@@ -5,12 +5,12 @@ mod results;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 
-use crate::engine::{Backoff, WorkQueue};
+use crate::engine::{Backoff, WorkQueue, after};
+use crate::plan::Key;
 use crate::plan::job::{
     Action, BUILT_IN, Creation, Fact, Memory, Metric, Options, Plan, PodRef, Step, View, Waiting,
     conditions, fact, memory::Stage, plan, seen,
@@ -18,17 +18,7 @@ use crate::plan::job::{
 
 pub use orphans::Orphan;
 use orphans::Orphans;
-pub use results::{Refusal, RefusalKind};
 use route::Routes;
-
-/// The namespace and name of a Job.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key {
-    /// The namespace.
-    pub namespace: String,
-    /// The name.
-    pub name: String,
-}
 
 /// All Jobs of a cluster and when each wants a pass.
 ///
@@ -133,12 +123,6 @@ pub struct Done {
     pub action: &'static str,
 }
 
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
-
 impl Jobs {
     /// A driver that knows of no Jobs.
     pub fn new(options: Options) -> Self {
@@ -174,7 +158,7 @@ impl Jobs {
 
     /// Notes a version of a Job.
     pub fn job_seen(&mut self, job: &Job, now: Timestamp) {
-        let key = key_of(job);
+        let key = Key::of(&job.metadata);
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         if self.entries.get(&key).is_some_and(|entry| entry.view.uid() != uid) {
             let known = seen::version(&self.entries[&key].view.job().metadata);
@@ -426,16 +410,4 @@ impl Entry {
 
 fn is_change(step: &Step) -> bool {
     !matches!(step, Step::Emit(_) | Step::Note(_))
-}
-
-fn key_of(job: &Job) -> Key {
-    Key {
-        namespace: job.metadata.namespace.clone().unwrap_or_default(),
-        name: job.metadata.name.clone().unwrap_or_default(),
-    }
-}
-
-fn after(now: Timestamp, delay: std::time::Duration) -> Timestamp {
-    let delay = SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX);
-    now.saturating_add(delay).unwrap_or(Timestamp::MAX)
 }

@@ -1,5 +1,7 @@
 //! One Job of a JobSet: what matters of it, and to which attempt it belongs.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use lockstep_api::{
@@ -45,7 +47,7 @@ pub enum Bucket {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// The Job as it was seen last.
-    pub job: Box<Job>,
+    pub job: Arc<Job>,
     /// How it has ended.
     pub outcome: Outcome,
     /// Whether as many pods are ready or have succeeded as there should be.
@@ -54,9 +56,9 @@ pub struct Child {
 
 impl Child {
     /// What matters of a Job.
-    pub fn of(job: Job) -> Self {
+    pub fn of(job: Arc<Job>) -> Self {
         let (outcome, is_ready) = (outcome(&job), is_ready(&job));
-        Self { job: Box::new(job), outcome, is_ready }
+        Self { job, outcome, is_ready }
     }
 
     /// The Job's name.

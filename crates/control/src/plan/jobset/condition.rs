@@ -80,7 +80,7 @@ fn say(pass: &mut Pass<'_>, (kind, is_true): (&str, bool), reason: &str, message
     }
     if put(pass, new(kind, is_true, reason, message)) {
         let is_warning = is_true && [reasons::FAILED, reasons::RESTARTING].contains(&kind);
-        pass.emit(Event::new(is_warning, reason, message));
+        pass.emit(Event { is_warning, reason: reason.to_owned(), message: message.to_owned() });
     }
 }
 

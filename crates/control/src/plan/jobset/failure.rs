@@ -137,7 +137,7 @@ fn apply(
         }
     }
     let reason = format!("{}{}", action.as_str(), reasons::ACTION_SUFFIX);
-    pass.emit(Event::new(true, &reason, &message));
+    pass.emit(Event::warning(&reason, message));
 }
 
 /// How many restarts there were that count.

@@ -9,6 +9,7 @@ use lockstep_api::jobset::JobSetStatus;
 use serde_json::Value;
 
 use super::Waiting;
+use crate::plan::Event;
 
 /// The outcome of one planning pass over one JobSet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,42 +107,27 @@ pub struct Resize {
     pub size: i32,
 }
 
-/// An event to record on the set, from the controller `jobset`, with the action `Reconciling`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// Whether it is a `Warning` rather than `Normal`.
-    pub is_warning: bool,
-    /// Why, in CamelCase.
-    pub reason: String,
-    /// For people.
-    pub message: String,
-}
+/// The controller that reports events of JobSets, with the action `Reconciling`.
+pub const CONTROLLER: &str = "jobset";
 
 impl Event {
-    /// The controller that reports events of JobSets.
-    pub const CONTROLLER: &'static str = "jobset";
-
-    pub(crate) fn new(is_warning: bool, reason: &str, message: &str) -> Self {
-        Self { is_warning, reason: reason.to_owned(), message: message.to_owned() }
-    }
-
     /// Jobs could not be created: each with the reason.
     pub fn jobs_not_created(failures: &[(String, String)]) -> Self {
         let texts: Vec<String> = failures
             .iter()
             .map(|(job, why)| format!("job {job:?} creation failed with error: {why}"))
             .collect();
-        Self::new(true, "JobCreationFailed", &texts.join("\n"))
+        Self::warning("JobCreationFailed", texts.join("\n"))
     }
 
     /// A volume claim could not be created.
     pub fn claims_not_created(why: &str) -> Self {
-        Self::new(true, "PVCCreationFailed", why)
+        Self::warning("PVCCreationFailed", why)
     }
 
     /// The headless Service could not be created.
     pub fn service_not_created(why: &str) -> Self {
-        Self::new(true, "HeadlessServiceCreationFailed", why)
+        Self::warning("HeadlessServiceCreationFailed", why)
     }
 }
 

@@ -1,11 +1,12 @@
 //! One JobSet and its Jobs as they were seen last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::{
     Gates,
-    jobset::{API_VERSION, JobSet, JobSetStatus, KIND},
+    jobset::{JobSet, JobSetStatus},
 };
 
 use super::{Bucket, Child};
@@ -27,6 +28,8 @@ pub struct View {
     odd: BTreeMap<String, String>,
     has_service: bool,
     claims: BTreeSet<String>,
+    /// Moves with everything that is news.
+    revision: u64,
 }
 
 /// How many Jobs of a replicated job there are, of this attempt.
@@ -54,33 +57,26 @@ impl View {
             odd: BTreeMap::new(),
             has_service: false,
             claims: BTreeSet::new(),
+            revision: 0,
         }
     }
 
-    /// Whether a Job is one of the set with this uid: found by its controller, never by its name.
-    pub fn is_child(job: &Job, uid: &str) -> bool {
-        let mut owners = job.metadata.owner_references.iter().flatten();
-        owners.any(|owner| {
-            owner.controller == Some(true)
-                && owner.api_version == API_VERSION
-                && owner.kind == KIND
-                && owner.uid == uid
-        })
-    }
-
-    /// Takes a version of the set; older ones than known are ignored.
-    pub fn jobset_seen(&mut self, jobset: JobSet) {
-        let known = &self.jobset.metadata.resource_version;
-        if is_older(jobset.metadata.resource_version.as_deref(), known.as_deref()) {
-            return;
+    /// Takes a version of the set; older ones than known, and the known one, are ignored. Says
+    /// whether it was news.
+    pub fn jobset_seen(&mut self, jobset: JobSet) -> bool {
+        if !is_newer(&jobset.metadata, &self.jobset.metadata) {
+            return false;
         }
+        self.revision += 1;
         let status = jobset.status.clone().unwrap_or_default();
         let is_same = is_same_attempt(&self.jobset, &self.status, &jobset, &status);
         self.status = status;
         self.jobset = jobset;
         if is_same {
-            return;
+            return true;
         }
+        // A claim that somebody has taken away is looked for with each attempt.
+        self.claims.clear();
         self.buckets.clear();
         self.counts.clear();
         self.known.clear();
@@ -88,50 +84,60 @@ impl View {
         let children = std::mem::take(&mut self.children);
         children.values().for_each(|child| self.count_in(child));
         self.children = children;
+        true
     }
 
-    /// Takes a version of a Job of the set; older ones than known are ignored.
-    pub fn job_seen(&mut self, job: Job) {
+    /// Takes a version of a Job of the set; older ones than known, and the known one, are ignored.
+    /// Says whether it was news.
+    pub fn job_seen(&mut self, job: Arc<Job>) -> bool {
         let child = Child::of(job);
         let name = child.name().to_owned();
-        if let Some(known) = self.children.get(&name) {
-            let (new, known) = (&child.job.metadata, &known.job.metadata);
-            let versions = [new, known].map(|meta| meta.resource_version.as_deref());
-            if new.uid == known.uid && is_older(versions[0], versions[1]) {
-                return;
-            }
+        let known = self.children.get(&name);
+        if known.is_some_and(|known| !is_newer(&child.job.metadata, &known.job.metadata)) {
+            return false;
         }
+        self.revision += 1;
         self.count_out(&name);
         self.count_in(&child);
         self.children.insert(name, child);
+        true
     }
 
-    /// The Job of this name and uid is gone.
-    pub fn job_gone(&mut self, name: &str, uid: &str) {
+    /// The Job of this name and uid is gone. Says whether that was news.
+    pub fn job_gone(&mut self, name: &str, uid: &str) -> bool {
         let known = self.children.get(name).and_then(|child| child.job.metadata.uid.as_deref());
-        if known == Some(uid) {
-            self.count_out(name);
+        if known != Some(uid) {
+            return false;
         }
+        self.revision += 1;
+        self.count_out(name);
+        true
     }
 
     /// Whether there is a Service of the set's subdomain.
     pub fn service_seen(&mut self, is_there: bool) {
+        self.revision += u64::from(self.has_service != is_there);
         self.has_service = is_there;
     }
 
     /// There is a volume claim of this name.
     pub fn claim_seen(&mut self, name: &str) {
-        self.claims.insert(name.to_owned());
-    }
-
-    /// The volume claim of this name is gone.
-    pub fn claim_gone(&mut self, name: &str) {
-        self.claims.remove(name);
+        self.revision += u64::from(self.claims.insert(name.to_owned()));
     }
 
     /// The set.
     pub fn jobset(&self) -> &JobSet {
         &self.jobset
+    }
+
+    /// Its uid.
+    pub fn uid(&self) -> &str {
+        self.jobset.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    /// Moves with everything that is news.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// Its status, as it is stored.
@@ -236,8 +242,12 @@ fn is_same_attempt(
     restarts(old_status) == restarts(status) && sizes(old) == sizes(new)
 }
 
-/// Whether a version is older than another. What is no number is never older.
-fn is_older(version: Option<&str>, known: Option<&str>) -> bool {
-    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
-    matches!((number(version), number(known)), (Some(new), Some(known)) if new < known)
+/// Whether an object is newer than the known one of its name. Where versions are no numbers
+/// everything is.
+fn is_newer(new: &ObjectMeta, known: &ObjectMeta) -> bool {
+    let number = |meta: &ObjectMeta| meta.resource_version.as_deref()?.parse::<u64>().ok();
+    match (number(new), number(known)) {
+        (Some(new), Some(known)) => new > known,
+        _ => true,
+    }
 }

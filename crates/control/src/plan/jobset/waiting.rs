@@ -16,6 +16,8 @@ pub enum Waiting {
     Invalid(String),
     /// It is being deleted: its Jobs belong to the garbage collector now.
     BeingDeleted,
+    /// It has changed since it was seen, and the news has not come yet.
+    CatchingUp,
     /// It is suspended.
     Suspended,
     /// All Jobs that may run are there.
@@ -53,6 +55,7 @@ impl fmt::Display for Waiting {
             Self::ManagedBy(who) => write!(f, "the JobSet is managed by {who}"),
             Self::Invalid(why) => write!(f, "the JobSet cannot be worked on: {why}"),
             Self::BeingDeleted => f.write_str("the JobSet is being deleted"),
+            Self::CatchingUp => f.write_str("the JobSet has changed: waiting for the news of it"),
             Self::Suspended => f.write_str("the JobSet is suspended"),
             Self::Running => f.write_str("all Jobs that may run are there"),
             Self::JobsTerminating { total } => {

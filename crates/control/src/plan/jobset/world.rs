@@ -1,6 +1,7 @@
 //! A cluster small enough for a test: one JobSet, its Jobs, and an API that keeps versions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
@@ -77,7 +78,9 @@ impl World {
 
     pub(crate) fn view(&self) -> View {
         let mut view = View::new(self.jobset.clone(), self.options.gates);
-        self.jobs.values().for_each(|job| view.job_seen(job.clone()));
+        for job in self.jobs.values() {
+            view.job_seen(Arc::new(job.clone()));
+        }
         view.service_seen(self.service.is_some());
         for claim in &self.claims {
             view.claim_seen(claim.metadata.name.as_deref().unwrap());

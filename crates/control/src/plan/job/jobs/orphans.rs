@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::engine::{Backoff, WorkQueue};
-use crate::plan::job::{
-    Key, Options, PodRef,
-    jobs::{Jobs, Refusal, RefusalKind, after},
-};
+use crate::engine::{Backoff, WorkQueue, after};
+use crate::plan::job::{Options, PodRef, jobs::Jobs};
+use crate::plan::{Key, Refusal, RefusalKind};
 
 /// A pod that nobody counts any more, and that still carries the tracking finalizer.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Time};
 use lockstep_api::{Gates, jobset::JobSet};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::pair;
-use crate::plan::jobset::{Options, View, Waiting, plan};
+use crate::plan::jobset::{Options, View, Waiting, plan, sets::route};
 
 /// What a plan for this object is made of.
 fn planned(spec: Value, status: Value) -> (usize, Option<Waiting>) {
@@ -104,7 +106,7 @@ fn jobs_are_found_by_the_uid_of_their_controller() {
             "name": "js", "uid": "u", "controller": true});
         change(&mut owner);
         let job = json!({"metadata": {"name": "j", "ownerReferences": [owner]}});
-        View::is_child(&Job::deserialize(job).unwrap(), "u")
+        route::owner(&Job::deserialize(job).unwrap()) == Some("u")
     };
     assert!(owned(|_| ()));
     assert!(!owned(|owner| owner["uid"] = "other".into()));
@@ -136,7 +138,7 @@ fn old_news_changes_nothing() {
     world.ready(&["js-driver-0"]);
     world.settle();
     let mut view = world.view();
-    view.job_seen(old.clone());
+    view.job_seen(Arc::new(old));
     view.job_gone("js-driver-0", "another");
     let plan = plan(&view, &world.options, world.now);
     assert_eq!(plan.steps, vec![]);

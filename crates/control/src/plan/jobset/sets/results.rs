@@ -1,0 +1,148 @@
+//! What became of the steps of a pass.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::{batch::v1::Job, core::v1::Service};
+use lockstep_api::jobset::JobSet;
+
+use super::{Failure, JobSets, route};
+use crate::engine::after;
+use crate::plan::jobset::JobRef;
+use crate::plan::{Event, Key, Refusal, RefusalKind};
+
+impl JobSets {
+    /// The status was written: this is the set now.
+    pub fn status_written(&mut self, key: &Key, jobset: &JobSet) {
+        if let Some(entry) = self.entries.get_mut(key)
+            && Some(entry.view.uid()) == jobset.metadata.uid.as_deref()
+        {
+            entry.view.jobset_seen(jobset.clone());
+        }
+    }
+
+    /// A Job was created, patched, or is being deleted: this is it now.
+    pub fn job_written(&mut self, key: &Key, job: Job, now: Timestamp) {
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
+        let pass = self.entries.get(key).and_then(|entry| entry.pass.as_ref());
+        if pass.is_some_and(|pass| pass.gone.contains(uid)) {
+            return;
+        }
+        self.routes.answered(uid);
+        self.see_job(&Arc::new(job), now);
+    }
+
+    /// A Job was deleted, and nothing is left of it.
+    pub fn job_deleted(&mut self, job: &JobRef, now: Timestamp) {
+        let key = Key { namespace: job.namespace.clone(), name: job.name.clone() };
+        self.job_gone(&key, &job.uid, now);
+    }
+
+    /// A Job could not be created. If one of that name is there already, `found` is that one. Says
+    /// whether that is a failure: a Job of the set that nobody here knew of is none.
+    pub fn job_not_created(
+        &mut self,
+        key: &Key,
+        refusal: &Refusal,
+        found: Option<Job>,
+        now: Timestamp,
+    ) -> bool {
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        let is_ours = found.as_ref().and_then(route::owner) == Some(entry.view.uid());
+        match (refusal.kind, found) {
+            (RefusalKind::AlreadyExists, Some(job)) if is_ours => {
+                self.job_written(key, job, now);
+                false
+            }
+            (RefusalKind::NamespaceTerminating, _) => {
+                entry.fail(Failure::Silent);
+                false
+            }
+            _ => {
+                entry.fail(Failure::Error);
+                true
+            }
+        }
+    }
+
+    /// A Job could not be changed or deleted. One that is gone is no failure; says whether this is
+    /// one.
+    pub fn job_not_written(
+        &mut self,
+        key: &Key,
+        job: &JobRef,
+        refusal: &Refusal,
+        now: Timestamp,
+    ) -> bool {
+        if refusal.kind == RefusalKind::NotFound {
+            self.job_deleted(job, now);
+            return false;
+        }
+        if let Some(entry) = self.entries.get_mut(key) {
+            let is_outdated = refusal.kind == RefusalKind::Conflict;
+            entry.fail(if is_outdated { Failure::Outdated } else { Failure::Error });
+        }
+        true
+    }
+
+    /// The Service was created.
+    pub fn service_created(&mut self, service: &Service) {
+        self.routes.service_seen(&service.metadata);
+    }
+
+    /// The Service could not be created. If there is one of that name already, `found` is that one:
+    /// it is left as it is.
+    pub fn service_not_created(
+        &mut self,
+        key: &Key,
+        refusal: &Refusal,
+        found: Option<&Service>,
+    ) -> Option<Event> {
+        if let Some(service) = found {
+            self.routes.service_seen(&service.metadata);
+            return None;
+        }
+        self.fail_loudly(key, refusal).then(|| Event::service_not_created(&refusal.message))
+    }
+
+    /// There is a volume claim of this name, whoever has made it.
+    pub fn claim_created(&mut self, key: &Key, name: &str) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.view.claim_seen(name);
+        }
+    }
+
+    /// A volume claim could not be created.
+    pub fn claim_not_created(&mut self, key: &Key, refusal: &Refusal) -> Option<Event> {
+        self.fail_loudly(key, refusal).then(|| Event::claims_not_created(&refusal.message))
+    }
+
+    /// Any other step failed: the writing of the status, the deletion of the set.
+    pub fn failed(&mut self, key: &Key, refusal: &Refusal, now: Timestamp) {
+        let delay = self.options.api_backoff_base;
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        match refusal.kind {
+            RefusalKind::Conflict => {
+                // What we know of the set is old. To decide again on it would be refused again.
+                let version = entry.pass.as_ref().map_or(0, |pass| pass.version);
+                entry.stale = Some((version, after(now, delay)));
+                entry.fail(Failure::Outdated);
+            }
+            // It will be heard of.
+            RefusalKind::NotFound => entry.fail(Failure::Outdated),
+            RefusalKind::AlreadyExists
+            | RefusalKind::NamespaceTerminating
+            | RefusalKind::Refused
+            | RefusalKind::Other => entry.fail(Failure::Error),
+        }
+    }
+
+    /// Notes a failure, and says whether users should know.
+    fn fail_loudly(&mut self, key: &Key, refusal: &Refusal) -> bool {
+        let is_silent = refusal.kind == RefusalKind::NamespaceTerminating;
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.fail(if is_silent { Failure::Silent } else { Failure::Error });
+        }
+        !is_silent
+    }
+}
