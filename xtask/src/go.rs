@@ -1,8 +1,8 @@
 //! Programs built from published Go modules.
 //!
 //! `go install module@version` refuses modules with replace directives and packages that are no
-//! program, so a wrapper module of a few lines requires what is wanted. Programs are kept by version
-//! in the user's cache folder.
+//! program, so a wrapper module of a few lines requires what is wanted. Programs are kept by
+//! version in the user's cache folder.
 
 use std::{
     fs,

@@ -3,6 +3,7 @@
 mod cel;
 mod defaults;
 mod lint;
+mod matching;
 pub mod names;
 mod strategy;
 mod table;

@@ -2,6 +2,7 @@
 
 mod generic;
 mod job;
+mod jobset;
 mod node;
 mod pod;
 mod service;
@@ -11,6 +12,7 @@ mod text;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use lockstep_api::{jobset as jobset_api, labels::jobset::JOBSET_NAME};
 use serde_json::Value;
 
 use self::text::{Text, scalar};
@@ -89,6 +91,8 @@ struct Seen {
     lease: Option<Value>,
     /// The EndpointSlices of a service.
     slices: Vec<Value>,
+    /// The Jobs of a JobSet.
+    jobs: Vec<Value>,
 }
 
 impl Seen {
@@ -116,6 +120,11 @@ impl Seen {
             let namespace = escape(meta("namespace"));
             let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
             seen.slices = items(cluster, &(path + &query(&[("labelSelector", labels)]))).await;
+        }
+        if object["apiVersion"] == jobset_api::API_VERSION && object["kind"] == jobset_api::KIND {
+            let labels = Some(format!("{JOBSET_NAME}={name}"));
+            let path = format!("/apis/batch/v1/namespaces/{}/jobs", escape(meta("namespace")));
+            seen.jobs = items(cluster, &(path + &query(&[("labelSelector", labels)]))).await;
         }
         seen
     }
@@ -149,6 +158,9 @@ fn describe(object: &Value, seen: &Seen, now: Timestamp) -> String {
             small::priority_class(object, &mut text);
         }
         (Some("batch/v1"), Some("Job")) => job::describe(object, &mut text),
+        (Some(jobset_api::API_VERSION), Some(jobset_api::KIND)) => {
+            jobset::describe(object, &seen.jobs, &mut text);
+        }
         _ => generic::describe(object, &mut text),
     }
     if has_events {
@@ -277,6 +289,37 @@ mod tests {
         }
         assert!(!screens.contains("hunter2") && !screens.contains("aHVu"), "secrets stay secret");
         golden::check("describe-others.txt", &screens);
+    }
+
+    #[test]
+    fn a_jobset_is_described_with_its_jobs() {
+        use crate::run::jobset::tests::{condition, object, status};
+        let mut running = object(status(2, 1, 0, 0));
+        running["metadata"]["annotations"] = json!({"lockstep.dev/max-restarts.alone": "3"});
+        running["spec"]["coordinator"] = json!({"replicatedJob": "driver"});
+        running["status"]["conditions"] = json!([condition(
+            "RestartingJobSet",
+            true,
+            "FailurePolicy_maintenance",
+            "applying RestartJobSetAndIgnoreMaxRestarts failure policy action (first failed job: \
+             train-driver-0)"
+        )]);
+        let job = |name: &str, attempt: &str| {
+            json!({"metadata": {"name": name, "labels": {JOBSET_NAME: "train",
+                "jobset.sigs.k8s.io/restart-attempt": attempt}},
+                "spec": {"completions": 2}, "status": {"startTime": "2026-01-01T00:00:00Z",
+                "active": 2, "ready": 1}})
+        };
+        let jobs = vec![job("train-driver-0", "2"), job("train-workers-0", "1")];
+        let mut screens = describe(&running, &Seen { jobs, ..Seen::default() }, now());
+        let mut fresh = object(json!({}));
+        fresh["spec"]["failurePolicy"] = Value::Null;
+        fresh["spec"]["suspend"] = json!(true);
+        fresh["spec"]["successPolicy"] =
+            json!({"operator": "Any", "targetReplicatedJobs": ["driver"]});
+        screens.push_str("\n\n");
+        screens.push_str(&describe(&fresh, &Seen::default(), now()));
+        golden::check("describe-jobset.txt", &screens);
     }
 
     #[test]

@@ -8,9 +8,11 @@ mod ends;
 mod followers;
 mod gang;
 mod indexes;
-mod job;
+pub(crate) mod job;
+pub(crate) mod jobset;
 mod launcher;
 mod lines;
+mod member;
 mod model;
 mod pod;
 mod screen;
@@ -42,6 +44,7 @@ use self::{
     session::{Session, some_of},
     style::Color,
     submit::Applied,
+    watches::About,
 };
 use crate::{
     args::Connection,
@@ -86,7 +89,7 @@ Examples:
   lockstep run --workers 4 --dry-run -- python train.py > job.yaml
   generate | lockstep run -")]
 pub(crate) struct Options {
-    /// Files or folders with Jobs, Pods and what they need, or - for standard input
+    /// Files or folders with JobSets, Jobs, Pods and what they need, or - for standard input
     #[arg(required_unless_present = "command", conflicts_with = "command", value_name = "FILE")]
     files: Vec<String>,
     /// Take the files of folders inside folders too
@@ -293,7 +296,8 @@ impl Work<'_> {
         let namespaces = if self.is_private {
             BTreeSet::new()
         } else {
-            model.jobs.keys().chain(model.pods.keys()).map(|(space, _)| space.clone()).collect()
+            let names = model.sets.keys().chain(model.jobs.keys()).chain(model.pods.keys());
+            names.map(|(space, _)| space.clone()).collect()
         };
         let options = self.options;
         let screen = Screen::new(Manner {
@@ -302,7 +306,11 @@ impl Work<'_> {
             has_logs: !options.no_logs,
             logs_beside_data: options.output.is_some(),
         });
-        let watches = watches::watch(&cluster, &namespaces, !model.jobs.is_empty());
+        let mut wanted = vec![About::Pod, About::Event];
+        wanted.extend((!model.sets.is_empty()).then_some(About::JobSet));
+        let has_jobs = !model.sets.is_empty() || !model.jobs.is_empty();
+        wanted.extend(has_jobs.then_some(About::Job));
+        let watches = watches::watch(&cluster, &namespaces, &wanted);
         let is_raw = !has_prefixes && !screen.is_shared();
         let followers = Followers::new(cluster.clone(), is_raw, !self.is_private);
         let mut session = Session::new(cluster, model, screen, watches);
@@ -319,13 +327,22 @@ fn writers(model: &Model, submitted: &[Applied]) -> usize {
         let pods = if job.is_indexed { job.completions.unwrap_or(1) } else { job.width() };
         job.containers * pods as usize
     });
+    let of_sets = model.sets.values().map(|set| {
+        let groups = set.spec.replicated_jobs.iter().map(|group| {
+            let job = job::Job::read(&json!({"spec": group.template.spec}));
+            let pods = if job.is_indexed { job.completions.unwrap_or(1) } else { job.width() };
+            job.containers * pods as usize * usize::try_from(group.replicas).unwrap_or_default()
+        });
+        // Where things start again, each line says in which attempt it was written.
+        groups.sum::<usize>() * if set.may_restart() { 2 } else { 1 }
+    });
     let lists = ["containers", "initContainers"];
     let pods = submitted.iter().filter(|applied| applied.object["kind"] == "Pod");
     let of_pods = pods.map(|pod| {
         let counts = lists.map(|list| pod.object["spec"][list].as_array().map_or(0, Vec::len));
         counts.iter().sum()
     });
-    of_jobs.chain(of_pods).sum()
+    of_jobs.chain(of_sets).chain(of_pods).sum()
 }
 
 fn timed_out(model: &Model, seconds: i64) -> String {
@@ -353,13 +370,17 @@ fn interrupted(model: &Model) -> String {
 
 /// Says how to go on with Jobs that are suspended now and stay.
 fn tell_what_stays(session: &mut Session) {
-    let suspended = session.model.jobs.values().filter(|job| job.is_suspended && !job.has_ended());
-    let notes: Vec<String> = suspended
-        .map(|job| {
-            let (name, space) = (&job.name, &job.namespace);
+    let model = &session.model;
+    let sets = model.sets.values().filter(|set| set.is_suspended() && !set.has_ended());
+    let sets = sets.map(|set| ("jobset", &set.name, &set.namespace, " --type=merge"));
+    let jobs = model.lone_jobs().filter(|job| job.is_suspended && !job.has_ended());
+    let jobs = jobs.map(|job| ("job", &job.name, &job.namespace, ""));
+    let notes: Vec<String> = sets
+        .chain(jobs)
+        .map(|(kind, name, space, how)| {
             format!(
-                "job/{name} stays, suspended; go on with: kubectl patch job {name} -n {space} -p \
-                 '{{\"spec\":{{\"suspend\":false}}}}'"
+                "{kind}/{name} stays, suspended; go on with: kubectl patch {kind} {name} -n \
+                 {space}{how} -p '{{\"spec\":{{\"suspend\":false}}}}'"
             )
         })
         .collect();

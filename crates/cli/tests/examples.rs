@@ -154,25 +154,178 @@ fn pytorch_ddp() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
+/// Everything of a run that printed its objects, and how the run ended.
+fn objects_of(example: &str) -> (Vec<Value>, Output) {
+    let output = run(example, &["-o", "json", "-q"]);
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let items = list["items"].as_array().cloned().unwrap_or_default();
+    assert_eq!(items[0]["kind"], "JobSet", "{}", text(&output.stderr));
+    (items, output)
+}
+
+/// `type=status reason: message` of the conditions of a JobSet, those that it ends with.
+fn ends_with(set: &Value, want: &[&str]) {
+    let conditions = set["status"]["conditions"].as_array().into_iter().flatten();
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let shown = conditions.map(|it| {
+        let [kind, status, reason, message] =
+            ["type", "status", "reason", "message"].map(|field| word(&it[field]));
+        format!("{kind}={status} {reason}: {message}")
+    });
+    let mut shown: Vec<String> = shown.collect();
+    shown.sort_unstable();
+    assert_eq!(shown, want);
+}
+
+/// Restarts, and those of them that count.
+fn restarts(set: &Value) -> (i64, i64) {
+    let number = |field: &str| set["status"][field].as_i64().unwrap_or_default();
+    (number("restarts"), number("restartsCountTowardsMax"))
+}
+
+const COMPLETED: &str = "Completed=True AllJobsCompleted: jobset completed successfully";
+const RESTARTED: &str = "RestartingJobSet=False JobSetCompleted: jobset completed successfully";
+
 #[test]
-fn examples_of_jobsets_are_valid() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for example in [
-        "jobset-fail-fast.yaml",
-        "jobset-restart.yaml",
-        "jobset-ignore-max-restarts.yaml",
-        "jobset-different-policies.yaml",
-        "jobset-parameter-server.yaml",
-        "jobset-driver-first.yaml",
-        "jobset-in-order.yaml",
-        "jobset-depends-on.yaml",
-        "jobset-leader-decides.yaml",
+fn jobset_fail_fast() {
+    let (items, output) = objects_of("jobset-fail-fast.yaml");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let why = "applying FailJobSet failure policy action (first failed job: \
+               fail-jobset-example-buggy-job-0)";
+    let failed = format!("Failed=True FailJobSetFailurePolicyAction: {why}");
+    ends_with(&items[0], &[&failed, "RestartingJobSet=False JobSetFailed: jobset failed"]);
+    assert_eq!(restarts(&items[0]), (1, 1), "the maintenance is one restart, the bug is none");
+    assert_eq!(items[0]["status"]["terminalState"], "Failed");
+    for want in [
+        "jobset/fail-jobset-example failed: FailJobSetFailurePolicyAction\n  rule     \
+         spec.failurePolicy.rules[0] (failurePolicyRule0: FailJobSet), for the reason \
+         PodFailurePolicy: ",
+        "  attempts 0: job/fail-jobset-example-buggy-job-0 failed (BackoffLimitExceeded): no rule \
+         matches, so RestartJobSet\n",
+        "  job      fail-jobset-example-buggy-job-0, replicated job buggy-job, attempt 1\n",
+        ", index 0, on node here\n  ended    container main ended with exit code 1\n",
+        "  log      | attempt 1: I have a bug\n",
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_lockstep"))
-            .args(["validate", &format!("examples/{example}")])
-            .current_dir(&root)
-            .output()
-            .expect("lockstep runs");
-        assert!(output.status.success(), "{}", text(&output.stdout));
+        assert!(said.contains(want), "{want}\n{said}");
     }
+}
+
+#[test]
+fn jobset_restart() {
+    let (items, output) = objects_of("jobset-restart.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &[COMPLETED, RESTARTED]);
+    assert_eq!(restarts(&items[0]), (1, 1));
+    let attempts = |kind: &str| -> Vec<String> {
+        let of_kind = items.iter().filter(|item| item["kind"] == kind);
+        let label = "jobset.sigs.k8s.io/restart-attempt";
+        let mut found: Vec<String> = of_kind
+            .map(|it| it["metadata"]["labels"][label].as_str().unwrap_or_default().to_owned())
+            .collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(attempts("Job"), ["0", "1"], "the Job of the first attempt is there too");
+    assert_eq!(attempts("Pod"), ["0", "0", "0", "0", "1", "1", "1", "1"]);
+    let done = "[restart-jobset-example-buggy-job-0-2#1] worker 2 is done in attempt 1\n";
+    assert!(text(&output.stderr).contains(done), "{}", text(&output.stderr));
+}
+
+#[test]
+fn jobset_ignore_max_restarts() {
+    let (items, output) = objects_of("jobset-ignore-max-restarts.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &[COMPLETED, RESTARTED]);
+    assert_eq!(restarts(&items[0]), (3, 1));
+}
+
+#[test]
+fn jobset_different_policies() {
+    let (items, output) = objects_of("jobset-different-policies.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &[COMPLETED, RESTARTED]);
+    assert_eq!(restarts(&items[0]), (3, 1));
+}
+
+#[test]
+fn jobset_parameter_server() {
+    let output = run("jobset-parameter-server.yaml", &["--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+/// When a pod was ready, and when the Jobs of a replicated job were made: seconds of the same form.
+fn moments(
+    items: &[Value],
+    kind: &str,
+    group: &str,
+    found: impl Fn(&Value) -> Value,
+) -> Vec<String> {
+    let label = "jobset.sigs.k8s.io/replicatedjob-name";
+    let of_group = items.iter().filter(|item| item["kind"] == kind);
+    let of_group = of_group.filter(|item| item["metadata"]["labels"][label] == group);
+    of_group.map(|item| found(item).as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn started(items: &[Value], group: &str) -> Vec<String> {
+    moments(items, "Pod", group, |pod| {
+        pod["status"]["containerStatuses"][0]["state"]["terminated"]["startedAt"].clone()
+    })
+}
+
+fn made(items: &[Value], group: &str) -> Vec<String> {
+    moments(items, "Job", group, |job| job["metadata"]["creationTimestamp"].clone())
+}
+
+const IN_ORDER: [&str; 4] = [
+    COMPLETED,
+    "JobSetStartupPolicyCompleted=True StartupPolicyInOrder: startup policy successful",
+    "StartupPolicyCompleted=True InOrderStartupPolicyCompleted: in order startup policy has \
+     completed",
+    "StartupPolicyInProgress=False InOrderStartupPolicyInProgress: in order startup policy is in \
+     progress",
+];
+
+#[test]
+fn jobset_driver_first() {
+    let (items, output) = objects_of("jobset-driver-first.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &IN_ORDER);
+    // The driver sleeps for a second before it is ready.
+    let (driver, workers) = (started(&items, "driver"), made(&items, "workers"));
+    assert_eq!((driver.len(), workers.len()), (1, 1));
+    assert!(driver[0] < workers[0], "{driver:?} {workers:?}");
+}
+
+#[test]
+fn jobset_in_order() {
+    let (items, output) = objects_of("jobset-in-order.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &IN_ORDER);
+    let queue = started(&items, "messagequeue");
+    let (drivers, workers) = (started(&items, "driver"), made(&items, "worker"));
+    assert_eq!((queue.len(), drivers.len(), workers.len()), (1, 4, 2));
+    assert!(queue.iter().max() <= made(&items, "driver").iter().min(), "{queue:?}");
+    assert!(drivers.iter().max() <= workers.iter().min(), "{drivers:?} {workers:?}");
+}
+
+#[test]
+fn jobset_depends_on() {
+    let (items, output) = objects_of("jobset-depends-on.yaml");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    ends_with(&items[0], &[COMPLETED]);
+    let workers = moments(&items, "Job", "workers", |job| job["status"]["completionTime"].clone());
+    assert_eq!(workers.len(), 2);
+    assert!(workers.iter().max() <= made(&items, "report").iter().min(), "{workers:?}");
+}
+
+#[test]
+fn jobset_leader_decides() {
+    let (items, output) = objects_of("jobset-leader-decides.yaml");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    ends_with(&items[0], &[COMPLETED]);
+    assert!(said.contains("[crawl-leader-0-0] the leader is done\n"), "{said}");
+    let leader = "[crawl-workers-1-1] my leader is crawl-leader-0-0.crawl\n";
+    assert!(said.contains(leader), "{said}");
 }

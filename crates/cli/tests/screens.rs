@@ -141,7 +141,7 @@ fn stories_as_published_are_refused_with_the_reason() {
             repaired = story.replace("jobset.x-k8s.io/v1\n", "jobset.x-k8s.io/v1alpha2\n");
         }
         let words = "apply -f - --dry-run=server";
-        text.push_str(&format!("# {file}, its first mistake repaired\n"));
+        text.push_str(&["# ", &file, ", its first mistake repaired\n"].concat());
         text.push_str(&transcript(words, &up.output(words, &repaired)));
     }
     golden::check("stories.txt", &text);

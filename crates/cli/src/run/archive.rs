@@ -64,8 +64,13 @@ impl Archive {
             About::Pod => 1,
             // Whether it is about something of ours may be known only later.
             About::Event => 2,
+            About::JobSet => 3,
         };
-        let is_ours = model.jobs.contains_key(&name) || model.pods.contains_key(&name);
+        let is_ours = match about {
+            About::JobSet => model.sets.contains_key(&name),
+            About::Job => model.jobs.contains_key(&name),
+            About::Pod | About::Event => model.pods.contains_key(&name),
+        };
         if about != About::Event && !is_ours {
             return;
         }
@@ -103,7 +108,8 @@ impl Archive {
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// One List of everything: `applied` first, then pods, then events in the order they happened.
+    /// One List of everything: `applied` first, then Jobs of JobSets, then pods, then events in the
+    /// order they happened.
     pub(crate) fn list(&self, applied: Vec<Value>, model: &Model) -> Value {
         let mut items = Vec::new();
         for mut object in applied {
@@ -114,6 +120,7 @@ impl Archive {
             let order = match object["kind"].as_str() {
                 Some("Job") => Some(0),
                 Some("Pod") => Some(1),
+                Some("JobSet") => Some(3),
                 _ => None,
             };
             let seen = order.and_then(|order| self.objects.get(&(order, name, text("uid"))));
@@ -124,7 +131,7 @@ impl Archive {
         }
         let is_listed = |uid: &Value| items.iter().any(|item| item["metadata"]["uid"] == *uid);
         let children: Vec<&Value> =
-            self.of(1).filter(|it| !is_listed(&it["metadata"]["uid"])).collect();
+            self.of(0).chain(self.of(1)).filter(|it| !is_listed(&it["metadata"]["uid"])).collect();
         let mut events: Vec<&Value> = self.of(2).filter(|event| is_about(event, model)).collect();
         events.sort_by_key(|event| moment(event).to_owned());
         let rest: Vec<Value> = children.into_iter().chain(events).cloned().collect();
@@ -153,6 +160,7 @@ fn is_about(event: &Value, model: &Model) -> bool {
     let text = |field: &str| about[field].as_str().unwrap_or_default().to_owned();
     let name = (text("namespace"), text("name"));
     match about["kind"].as_str() {
+        Some("JobSet") => model.sets.contains_key(&name),
         Some("Job") => model.jobs.contains_key(&name),
         Some("Pod") => model.pods.contains_key(&name),
         _ => false,

@@ -1,5 +1,6 @@
 //! Why a run failed, on a card: which pod, how it ended, what it wrote last, which rule decided.
 
+mod set;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +30,10 @@ pub(crate) struct Evidence {
 /// The cards of everything that failed or cannot go on.
 pub(crate) fn lines(model: &Model, evidence: &Evidence, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
-    for job in model.jobs.values() {
+    for set in model.sets.values() {
+        set::card(model, set, evidence, paint, &mut lines);
+    }
+    for job in model.lone_jobs() {
         match job.phase {
             job::Phase::Complete => {}
             job::Phase::Failed => failed(model, job, evidence, paint, &mut lines),
@@ -54,7 +58,8 @@ pub(crate) fn lines(model: &Model, evidence: &Evidence, paint: Paint) -> Vec<Str
 
 /// The pods the cards show that ended, or were ended.
 pub(crate) fn pods(model: &Model) -> Vec<&Pod> {
-    let of_jobs = model.jobs.values().filter(|job| job.phase == job::Phase::Failed);
+    let of_sets = model.sets.values().filter_map(|set| set::job_to_blame(model, set));
+    let of_jobs = model.lone_jobs().filter(|job| job.phase == job::Phase::Failed).chain(of_sets);
     let of_jobs = of_jobs.flat_map(|job| culprits(model, job).0);
     let bare = model.bare_pods().filter(|pod| pod.phase == Phase::Failed);
     of_jobs.chain(bare).collect()
@@ -82,6 +87,11 @@ fn id(pod: &Pod, end: &End) -> ContainerId {
 fn failed(model: &Model, job: &Job, evidence: &Evidence, paint: Paint, lines: &mut Vec<String>) {
     lines.push(head(&format!("job/{} failed: {}", job.name, job.why.reason), paint));
     lines.push(field("rule", &rule(job)));
+    blame(model, job, evidence, lines);
+}
+
+/// The pods that made a Job fail, and how they ended.
+fn blame(model: &Model, job: &Job, evidence: &Evidence, lines: &mut Vec<String>) {
     let (pods, others) = culprits(model, job);
     for pod in pods {
         let index = pod.index.map(|index| format!(", index {index}")).unwrap_or_default();

@@ -41,8 +41,8 @@ pub(crate) fn check(manifests: &[Manifest], is_private: bool) -> Result<()> {
         return Err(Ending::silent(Exit::Usage));
     }
     if !manifests.iter().any(is_run) {
-        let message =
-            "error: there is no Job and no Pod in these files, so there is nothing to run";
+        let message = "error: there is no JobSet, no Job and no Pod in these files, so there is \
+                       nothing to run";
         return Err(Ending::error(Exit::Usage, message));
     }
     Ok(())

@@ -6,7 +6,7 @@ use lockstep_api::reasons::job::{
 };
 use serde_json::Value;
 
-use super::indexes::Indexes;
+use super::{indexes::Indexes, member::Member};
 
 /// The controller that `managedBy` names when it names ours.
 const OURS: &str = "kubernetes.io/job-controller";
@@ -67,6 +67,8 @@ pub(crate) struct Job {
     pub(crate) name: String,
     /// Its uid.
     pub(crate) uid: String,
+    /// Its place in a JobSet, if it is of one.
+    pub(crate) member: Option<Member>,
     /// Where it stands.
     pub(crate) phase: Phase,
     /// What decided that.
@@ -103,6 +105,10 @@ pub(crate) struct Job {
     pub(crate) rules: Value,
     /// How many containers each of its pods has.
     pub(crate) containers: usize,
+    /// Whether it is being deleted.
+    pub(crate) is_deleting: bool,
+    /// Whether it no longer exists, however it ended.
+    pub(crate) is_gone: bool,
 }
 
 impl Job {
@@ -124,6 +130,7 @@ impl Job {
             namespace: text(&meta["namespace"]),
             name: text(&meta["name"]),
             uid: text(&meta["uid"]),
+            member: Member::of(meta),
             phase,
             why,
             is_indexed: spec["completionMode"] == "Indexed",
@@ -142,6 +149,8 @@ impl Job {
             ended: if is_over { moment(&condition["lastTransitionTime"]) } else { None },
             rules: rules(spec),
             containers: containers.iter().sum(),
+            is_deleting: meta["deletionTimestamp"].is_string(),
+            is_gone: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is known of a run, and when it is over. Changes go in, notes and a verdict come out.
 
+mod sets;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -12,6 +13,7 @@ pub(crate) use self::sources::{ContainerId, LogSource, Run, locate, log_of};
 use super::{
     ends::one_line,
     job::{self, Job},
+    jobset::JobSet,
     pod::{Hope, Phase, Pod, Waits},
 };
 use crate::exit::Exit;
@@ -106,7 +108,9 @@ pub(crate) struct Model {
     has_prefixes: bool,
     /// Whether everything is being ended on purpose.
     is_stopping: bool,
-    /// The Jobs that were applied.
+    /// The JobSets that were applied.
+    pub(crate) sets: BTreeMap<Name, JobSet>,
+    /// The Jobs that were applied, and those of the JobSets.
     pub(crate) jobs: BTreeMap<Name, Job>,
     /// The pods that were applied, and those of the Jobs.
     pub(crate) pods: BTreeMap<Name, Pod>,
@@ -116,6 +120,8 @@ pub(crate) struct Model {
     troubles: BTreeMap<Name, String>,
     /// Why Jobs have no pods, by what events say.
     refusals: BTreeMap<Name, String>,
+    /// Why JobSets have no Jobs, by what events say.
+    refusals_of_sets: BTreeMap<Name, String>,
     told: BTreeMap<Name, String>,
     told_of_jobs: BTreeMap<Name, BTreeSet<String>>,
     failures: BTreeMap<Name, usize>,
@@ -130,9 +136,13 @@ impl Model {
         Self { is_private, ..Self::default() }
     }
 
-    /// Adds something that was applied: a Pod or a Job; anything else is not followed.
+    /// Adds something that was applied: a Pod, a Job or a JobSet; anything else is not followed.
     pub(crate) fn add(&mut self, object: &Value) {
         match object["kind"].as_str() {
+            Some("JobSet") => {
+                let set = JobSet::read(object);
+                self.sets.insert((set.namespace.clone(), set.name.clone()), set);
+            }
             Some("Job") => {
                 let job = Job::read(object);
                 self.jobs.insert((job.namespace.clone(), job.name.clone()), job);
@@ -162,10 +172,11 @@ impl Model {
         let mut seen = Seen::default();
         let job = Job::read(object);
         let name = (job.namespace.clone(), job.name.clone());
-        let Some(known) = self.jobs.get(&name) else { return seen };
-        if !known.uid.is_empty() && known.uid != job.uid {
-            return seen;
+        let known = self.jobs.get(&name).filter(|known| is_same(&known.uid, &job.uid));
+        if job.member.as_ref().is_some_and(|member| self.has_member(&name.0, member)) {
+            return self.see_child(name, job);
         }
+        let Some(known) = known else { return seen };
         if job.active > 0 || job.has_ended() {
             self.refusals.remove(&name);
         }
@@ -187,8 +198,11 @@ impl Model {
     /// Takes note of a Job that no longer exists.
     pub(crate) fn job_gone(&mut self, namespace: &str, name: &str, uid: &str) {
         let key = (namespace.to_owned(), name.to_owned());
-        let job = self.jobs.get_mut(&key).filter(|job| is_same(&job.uid, uid));
-        if let Some(job) = job.filter(|job| !job.has_ended()) {
+        let Some(job) = self.jobs.get_mut(&key).filter(|job| is_same(&job.uid, uid)) else {
+            return;
+        };
+        job.is_gone = true;
+        if !job.has_ended() {
             job.phase = job::Phase::Gone;
         }
     }
@@ -247,6 +261,9 @@ impl Model {
                     self.refusals.insert(name, words);
                 }
             }
+            Some("JobSet") if reason.ends_with("CreationFailed") => {
+                self.see_refusal_of_set(name, &uid, &format!("{reason}: {message}"), &mut seen);
+            }
             Some("Pod") if TROUBLES.contains(&reason.as_str()) => {
                 let known = self.pods.get(&name).cloned();
                 if known.as_ref().is_some_and(|pod| pod.uid != uid) {
@@ -289,7 +306,8 @@ impl Model {
             let has_none = job.active == 0 && job.terminating == 0;
             job.has_ended() || (job.phase == job::Phase::Suspended && has_none)
         };
-        !has_pods && self.jobs.values().all(|job| is_quiet(job) || job.manager.is_some())
+        let are_jobs_quiet = self.jobs.values().all(|job| is_quiet(job) || job.manager.is_some());
+        !has_pods && are_jobs_quiet && self.have_sets_stopped()
     }
 
     /// The pods that have not ended.
@@ -356,8 +374,8 @@ impl Model {
 
     /// What has not finished and why, a line for each.
     pub(crate) fn unfinished(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for job in self.jobs.values().filter(|job| !job.has_ended()) {
+        let mut lines = self.unfinished_sets();
+        for job in self.lone_jobs().filter(|job| !job.has_ended()) {
             let why = self.why_waits(job).map(|why| format!("; {why}")).unwrap_or_default();
             let (name, progress) = (&job.name, job.progress());
             lines.push(format!("job/{name}: {progress}, {} active{why}", job.active));
@@ -372,7 +390,9 @@ impl Model {
         if self.is_private {
             return Vec::new();
         }
-        let jobs = self.jobs.values().filter(|job| !job.has_ended());
+        let sets = self.sets.values().filter(|set| !set.has_ended());
+        let sets = sets.map(|set| ("jobset", &set.name, &set.namespace));
+        let jobs = self.lone_jobs().filter(|job| !job.has_ended());
         let jobs = jobs.map(|job| ("job", &job.name, &job.namespace));
         let pods = self.bare_pods().filter(|pod| !pod.has_ended());
         let pods = pods.map(|pod| ("pod", &pod.name, &pod.namespace));
@@ -382,12 +402,13 @@ impl Model {
                  {kind} {name} -n {space}"
             )
         };
-        jobs.chain(pods).map(line).collect()
+        sets.chain(jobs).chain(pods).map(line).collect()
     }
 
     fn fates(&self) -> impl Iterator<Item = Fate> {
-        let jobs = self.jobs.values().map(|job| self.fate_of_job(job));
-        jobs.chain(self.bare_pods().map(|pod| self.fate_of_pod(pod)))
+        let sets = self.sets.values().map(|set| self.fate_of_set(set));
+        let jobs = self.lone_jobs().map(|job| self.fate_of_job(job));
+        sets.chain(jobs).chain(self.bare_pods().map(|pod| self.fate_of_pod(pod)))
     }
 
     fn fate_of_job(&self, job: &Job) -> Fate {
@@ -403,6 +424,11 @@ impl Model {
             // What was running when it was suspended is still being ended.
             return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
         }
+        self.fate_of_pods(job)
+    }
+
+    /// How a Job stands by its pods.
+    fn fate_of_pods(&self, job: &Job) -> Fate {
         let name = (job.namespace.clone(), job.name.clone());
         let is_refused = self.refusals.get(&name).is_some_and(|words| is_lasting(words));
         match self.going.get(&name).copied().unwrap_or_default() {
@@ -452,6 +478,9 @@ impl Model {
         }
         if self.bare.contains(name) {
             return false;
+        }
+        if pod.member.as_ref().is_some_and(|member| self.has_member(&name.0, member)) {
+            return true;
         }
         let Some((owner, uid)) = &pod.job else { return false };
         let job = self.jobs.get(&(pod.namespace.clone(), owner.clone()));

@@ -7,7 +7,10 @@ use lockstep_api::reasons::{
 };
 use serde_json::Value;
 
-use super::ends::{End, one_line};
+use super::{
+    ends::{End, one_line},
+    member::Member,
+};
 
 /// The label of a pod that says which index it works on.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
@@ -59,6 +62,8 @@ pub(crate) struct Pod {
     pub(crate) uid: String,
     /// The name and uid of the Job it belongs to.
     pub(crate) job: Option<(String, String)>,
+    /// Its place in a JobSet, if it is of one.
+    pub(crate) member: Option<Member>,
     /// The index it works on.
     pub(crate) index: Option<u32>,
     /// Where it stands.
@@ -79,6 +84,8 @@ pub(crate) struct Pod {
     pub(crate) node: String,
     /// How many seconds its containers have to end when they are asked to.
     pub(crate) grace: i64,
+    /// How many containers it has, those included that only prepare it.
+    pub(crate) containers: usize,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
     /// When the last of its containers ended.
@@ -99,6 +106,8 @@ impl Pod {
             (Some(reason), None) => reason.to_owned(),
             (None, _) => String::new(),
         };
+        let lists = ["initContainers", "containers"];
+        let containers = lists.map(|list| object["spec"][list].as_array().map_or(0, Vec::len));
         let phase = match status["phase"].as_str() {
             Some("Running") => Phase::Running,
             Some("Succeeded") => Phase::Succeeded,
@@ -110,6 +119,7 @@ impl Pod {
             name: text(&meta["name"]),
             uid: text(&meta["uid"]),
             job: owner(meta),
+            member: Member::of(meta),
             index: meta["labels"][INDEX].as_str().and_then(|index| index.parse().ok()),
             phase,
             is_deleting: meta["deletionTimestamp"].is_string(),
@@ -120,6 +130,7 @@ impl Pod {
             reason,
             node: text(&object["spec"]["nodeName"]),
             grace: object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30),
+            containers: containers.iter().sum(),
             created: moment(&meta["creationTimestamp"]),
             ended: finished.max(),
         }

@@ -256,6 +256,10 @@ impl Session {
                 self.model.job_gone(&key.namespace, &key.name, &key.uid);
                 return Ok(());
             }
+            (About::JobSet, Change::Gone(key)) => {
+                self.model.set_gone(&key.namespace, &key.name, &key.uid);
+                return Ok(());
+            }
             (About::Pod, Change::Gone(key)) => {
                 self.model.pod_gone(&key.namespace, &key.name, &key.uid);
                 return Ok(());
@@ -264,6 +268,7 @@ impl Session {
             (about, Change::Put(object)) => {
                 let object = serde_json::to_value(&*object)?;
                 let seen = match about {
+                    About::JobSet => self.model.see_set(&object),
                     About::Job => self.model.see_job(&object),
                     About::Pod => self.model.see_pod(&object),
                     About::Event => self.model.see_event(&object),
@@ -403,11 +408,13 @@ impl Session {
         if self.screen.is_quiet() {
             return;
         }
-        for job in self.model.jobs.values() {
-            let line = view::plain(&self.model, job);
-            if self.progress.get(&job.uid) != Some(&line) {
+        let sets = self.model.sets.values();
+        let sets = sets.map(|set| (&set.uid, view::plain_set(&self.model, set)));
+        let jobs = self.model.lone_jobs().map(|job| (&job.uid, view::plain(&self.model, job)));
+        for (uid, line) in sets.chain(jobs) {
+            if self.progress.get(uid) != Some(&line) {
                 self.screen.note(&line);
-                self.progress.insert(job.uid.clone(), line);
+                self.progress.insert(uid.clone(), line);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
+use lockstep_api::jobset;
 use serde_json::{Value, json};
 
 use super::gang;
@@ -63,7 +64,10 @@ pub(crate) async fn submit(
 
 /// Whether a manifest is of something that runs.
 pub(crate) fn is_run(manifest: &Manifest) -> bool {
-    matches!((manifest.api_version(), manifest.kind()), ("v1", "Pod") | ("batch/v1", "Job"))
+    matches!(
+        (manifest.api_version(), manifest.kind()),
+        ("v1", "Pod") | ("batch/v1", "Job") | (jobset::API_VERSION, jobset::KIND)
+    )
 }
 
 fn rank(manifest: &Manifest) -> u8 {

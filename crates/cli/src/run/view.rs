@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     job::{self, Job},
+    jobset::{self, JobSet},
     model::Model,
     pod::{self, Pod},
     strip,
@@ -33,10 +34,20 @@ const NAME_MAX: usize = 24;
 pub(crate) fn block(model: &Model, frame: &Frame) -> Vec<String> {
     let mut lines = Vec::new();
     // What still runs is what people look for when there is no room for all.
-    let (ended, going): (Vec<&Job>, Vec<&Job>) = model.jobs.values().partition(|j| j.has_ended());
+    let (ended, going): (Vec<&Job>, Vec<&Job>) = model.lone_jobs().partition(|j| j.has_ended());
     let pods: Vec<&Pod> = model.bare_pods().collect();
+    let (over, sets): (Vec<&JobSet>, Vec<&JobSet>) =
+        model.sets.values().partition(|set| set.has_ended());
     let width = names(model).map(str::len).max().unwrap_or_default().min(NAME_MAX);
-    let is_tight = 3 * going.len() + ended.len() + pods.len() > frame.height;
+    let groups: usize = sets.iter().map(|set| 2 + set.spec.replicated_jobs.len()).sum();
+    let lines_wanted = groups + over.len() + 3 * going.len() + ended.len() + pods.len();
+    let is_tight = lines_wanted > frame.height;
+    for set in sets.into_iter().chain(over) {
+        lines.push(set_line(set, width, frame));
+        if !is_tight {
+            lines.extend(set_details(model, set, frame));
+        }
+    }
     for job in going.into_iter().chain(ended) {
         lines.push(job_line(model, job, width, frame));
         if !is_tight {
@@ -64,9 +75,57 @@ pub(crate) fn plain(model: &Model, job: &Job) -> String {
     format!("job/{}: {}{waiting}{why}", job.name, counts(model, job))
 }
 
+/// A JobSet in one line, for those who read line by line. What its pods wait for was told already.
+pub(crate) fn plain_set(model: &Model, set: &JobSet) -> String {
+    let budget = set.budget().map(|budget| format!("; {budget}")).unwrap_or_default();
+    let why = model.why_set_waits(set).filter(|why| !set.has_ended() && !why.starts_with("pod/"));
+    let why = why.map(|why| format!("; {why}")).unwrap_or_default();
+    format!("jobset/{}: {}{budget}{why}", set.name, set.progress())
+}
+
 fn names(model: &Model) -> impl Iterator<Item = &str> {
-    let jobs = model.jobs.values().map(|job| job.name.as_str());
-    jobs.chain(model.bare_pods().map(|pod| pod.name.as_str()))
+    let sets = model.sets.values().map(|set| set.name.as_str());
+    let jobs = model.lone_jobs().map(|job| job.name.as_str());
+    sets.chain(jobs).chain(model.bare_pods().map(|pod| pod.name.as_str()))
+}
+
+fn set_line(set: &JobSet, width: usize, frame: &Frame) -> String {
+    let tone = match set.phase {
+        jobset::Phase::Completed => Tone::Good,
+        jobset::Phase::Failed | jobset::Phase::Gone => Tone::Bad,
+        jobset::Phase::Suspended | jobset::Phase::Pending | jobset::Phase::Restarting => {
+            Tone::Waiting
+        }
+        jobset::Phase::Running => Tone::Going,
+    };
+    let until = set.ended.unwrap_or(frame.now);
+    let age = set.created.map(|since| elapsed(since, until)).unwrap_or_default();
+    let mut rest = set.jobs_done();
+    if let Some(budget) = set.budget() {
+        rest = format!("{rest}, attempt {}, {budget}", set.status.restarts);
+    }
+    line(&set.name, width, (tone, set.phase.word()), &age, &rest, frame)
+}
+
+/// The lines below a JobSet that goes on: its replicated jobs, and why it waits.
+fn set_details(model: &Model, set: &JobSet, frame: &Frame) -> Vec<String> {
+    if set.has_ended() {
+        return Vec::new();
+    }
+    let groups = &set.spec.replicated_jobs;
+    let width = groups.iter().map(|job| job.name.len()).max().unwrap_or_default().min(NAME_MAX);
+    let mut lines: Vec<String> = groups
+        .iter()
+        .map(|job| {
+            let name = cut(&job.name, width);
+            cut(&format!("  {name:width$}  {}", set.group_words(job)), frame.width)
+        })
+        .collect();
+    if let Some(why) = model.why_set_waits(set) {
+        let shown = cut(&format!("  {why}"), frame.width);
+        lines.push(frame.paint.text(Tone::Waiting, &shown));
+    }
+    lines
 }
 
 fn job_line(model: &Model, job: &Job, width: usize, frame: &Frame) -> String {

@@ -15,6 +15,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
     runtime::watcher,
 };
+use lockstep_api::jobset::JobSet;
 use lockstep_local::observe::{self, Change, ObjectKey};
 
 use crate::cluster::Cluster;
@@ -28,6 +29,8 @@ pub(crate) enum About {
     Pod,
     /// An event.
     Event,
+    /// A JobSet.
+    JobSet,
 }
 
 /// A change, or an attempt to watch that failed.
@@ -36,20 +39,21 @@ pub(crate) type Heard = (About, Result<Change<DynamicObject>, watcher::Error>);
 /// How many changes are handed over together.
 const BATCH_MAX: usize = 256;
 
-/// Watches Jobs, pods and events, of these namespaces or of all when there are none.
+/// Watches `wanted` and what belongs to it, of these namespaces or of all when there are none.
 pub(crate) fn watch(
     cluster: &Cluster,
     namespaces: &BTreeSet<String>,
-    has_jobs: bool,
+    wanted: &[About],
 ) -> BoxStream<'static, Vec<Heard>> {
     let kinds = [
+        (About::JobSet, ApiResource::erase::<JobSet>(&())),
         (About::Job, ApiResource::erase::<Job>(&())),
         (About::Pod, ApiResource::erase::<Pod>(&())),
         (About::Event, ApiResource::erase::<Event>(&())),
     ];
     let mut streams = Vec::new();
     for (about, resource) in kinds {
-        if about == About::Job && !has_jobs {
+        if !wanted.contains(&about) {
             continue;
         }
         let client = cluster.client();

@@ -3,8 +3,8 @@
 //!
 //! [`View`] is one JobSet and its Jobs as they were seen last; [`plan`] says what to do next, as
 //! steps that leave no choice. [`JobSets`] is the driver that both shells use: many views, a work
-//! queue, and the results of steps coming back in. A restart, and the end of a set, are written down first; what
-//! follows from them is planned when that has been seen.
+//! queue, and the results of steps coming back in. A restart, and the end of a set, are written
+//! down first; what follows from them is planned when that has been seen.
 
 mod build;
 mod child;

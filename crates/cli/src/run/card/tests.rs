@@ -64,6 +64,59 @@ fn a_card_says_who_failed_how_and_which_rule_decided() {
 }
 
 #[test]
+fn the_card_of_a_set_names_rule_job_and_pod() {
+    use crate::run::jobset::tests::{condition, object, status};
+    let child = |attempt: i32, reason: &str| {
+        let mut job = job("train-workers-1", reason, "Job has reached the specified backoff limit");
+        job["metadata"]["uid"] = json!(format!("train-workers-1-{attempt}"));
+        job["metadata"]["labels"] = json!({"jobset.sigs.k8s.io/jobset-name": "train",
+            "jobset.sigs.k8s.io/jobset-uid": "train",
+            "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+            "jobset.sigs.k8s.io/restart-attempt": attempt.to_string()});
+        job
+    };
+    let suffix = "(first failed job: train-workers-1)";
+    let set = |restarts: i32, kind: &str, reason: &str, message: &str| {
+        let mut set = object(status(restarts, restarts, 0, 0));
+        set["spec"]["failurePolicy"]["rules"] = json!([
+            {"name": "bug", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+            {"name": "worker", "action": "RestartJobSet", "targetReplicatedJobs": ["workers"]}]);
+        let message = format!("{message} {suffix}");
+        set["status"]["conditions"] = json!([condition(kind, true, reason, &message)]);
+        set
+    };
+    let mut model = Model::new(true);
+    model.add(&set(0, "RestartingJobSet", "", ""));
+    for attempt in 0..7 {
+        model.see_job(&child(attempt, "BackoffLimitExceeded"));
+        let applying = "applying RestartJobSet failure policy action";
+        model.see_set(&set(attempt + 1, "RestartingJobSet", "FailurePolicy_worker", applying));
+    }
+    model.see_job(&child(7, "BackoffLimitExceeded"));
+    let mut pod = worker("train-workers-1", 0, 137, 5);
+    pod["metadata"]["ownerReferences"][0]["uid"] = json!("train-workers-1-7");
+    pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] = json!("train");
+    model.see_pod(&pod);
+    let reached = "jobset failed due to reaching max number of restarts";
+    model.see_set(&set(7, "Failed", "ReachedMaxRestarts", reached));
+    let mut text = lines(&model, &Evidence::default(), Paint::new(false)).join("\n") + "\n\n";
+
+    let mut model = Model::new(true);
+    model.add(&set(0, "RestartingJobSet", "", ""));
+    model.see_job(&child(0, "PodFailurePolicy"));
+    let failing = "applying FailJobSet failure policy action";
+    model.see_set(&set(0, "Failed", "FailJobSetFailurePolicyAction", failing));
+    text.push_str(&lines(&model, &Evidence::default(), Paint::new(false)).join("\n"));
+    text.push_str("\n\n");
+
+    let mut held = Model::new(true);
+    held.add(&object(status(0, 0, 0, 0)));
+    text.push_str(&lines(&held, &Evidence::default(), Paint::new(false)).join("\n"));
+    text.push('\n');
+    golden::check("run-card-jobset.txt", &text);
+}
+
+#[test]
 fn a_pod_that_was_started_too_often_is_named_with_whoever_ended_it() {
     let mut model = Model::new(true);
     model.add(&job("live", "BackoffLimitExceeded", "Job has reached the specified backoff limit"));

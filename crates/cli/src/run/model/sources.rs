@@ -93,13 +93,16 @@ pub(super) struct Sources {
 impl Model {
     /// How the logs of `pod` are called: a worker with an index keeps its name over all its pods.
     pub(super) fn label(&mut self, name: &Name, pod: &Pod) -> Label {
-        let job =
-            pod.job.as_ref().and_then(|(job, _)| self.jobs.get(&(name.0.clone(), job.clone())));
+        let job = pod.job.as_ref().filter(|_| !self.bare.contains(name));
         let (text, has_container) = match (job, pod.index) {
-            (Some(job), Some(index)) => (format!("{}-{index}", job.name), job.containers > 1),
-            (Some(job), None) => (pod.name.clone(), job.containers > 1),
+            (Some((job, _)), Some(index)) => (format!("{job}-{index}"), pod.containers > 1),
+            (Some(_), None) => (pod.name.clone(), pod.containers > 1),
             (None, _) => (pod.name.clone(), true),
         };
+        // Where things start again, the same worker writes in several attempts.
+        let attempt = pod.member.as_ref().filter(|member| self.may_restart(&name.0, member));
+        let attempt = attempt.map(|it| format!("#{}", it.attempt_words())).unwrap_or_default();
+        let text = text + &attempt;
         let worker = match pod.index {
             Some(index) => index,
             None => {

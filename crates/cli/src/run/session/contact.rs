@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
 /// Since when attempts to watch fail, by what is watched.
 #[derive(Debug, Default)]
 pub(crate) struct Contact {
-    failing: [Option<Failing>; 3],
+    failing: [Option<Failing>; 4],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +71,7 @@ impl Contact {
 
     /// Whether what is needed is heard of. Events are good to have.
     pub(crate) fn is_well(&self) -> bool {
-        let needed = [About::Job, About::Pod];
+        let needed = [About::JobSet, About::Job, About::Pod];
         needed.iter().all(|about| self.failing[*about as usize].is_none())
     }
 }

@@ -62,7 +62,7 @@ async fn ending(cluster: Cluster) -> Result<Exit> {
         has_logs: false,
         logs_beside_data: false,
     });
-    let watches = watches::watch(&cluster, &BTreeSet::new(), false);
+    let watches = watches::watch(&cluster, &BTreeSet::new(), &[About::Pod, About::Event]);
     let mut signals = Signals::listen().expect("signals");
     Session::new(cluster, model, screen, watches).follow(&mut signals, None).await
 }

@@ -80,6 +80,49 @@ fn everything() -> Model {
     model
 }
 
+/// A JobSet in its second attempt, one that ended, and one that waits.
+fn sets() -> Model {
+    use crate::run::jobset::tests::{condition, object, status};
+    let mut model = Model::new(true);
+    model.add(&object(status(2, 1, 1, 1)));
+    let mut over = object(status(0, 0, 0, 0));
+    over["metadata"]["name"] = json!("evaluate");
+    over["spec"]["failurePolicy"] = Value::Null;
+    over["status"]["conditions"] =
+        json!([condition("Completed", true, "AllJobsCompleted", "jobset completed successfully")]);
+    over["status"]["replicatedJobsStatus"][0]["succeeded"] = json!(2);
+    model.add(&over);
+    let mut held = object(status(0, 0, 0, 0));
+    held["metadata"]["name"] = json!("held");
+    held["status"]["replicatedJobsStatus"][1]["failed"] = json!(0);
+    model.add(&held);
+    model
+}
+
+#[test]
+fn the_block_of_sets_looks_like_this() {
+    let mut screens = String::new();
+    for (name, frame) in [
+        ("100 columns", frame(100, 20, false)),
+        ("50 columns", frame(50, 20, false)),
+        ("no room for details", frame(100, 4, false)),
+        ("colours", frame(100, 20, true)),
+    ] {
+        screens.push_str(&["--- ", name, "\n"].concat());
+        for line in block(&sets(), &frame) {
+            screens.push_str(&line.replace('\x1b', "^"));
+            screens.push('\n');
+        }
+    }
+    screens.push_str("--- line by line\n");
+    let model = sets();
+    for set in model.sets.values() {
+        screens.push_str(&plain_set(&model, set));
+        screens.push('\n');
+    }
+    golden::check("run-block-jobset.txt", &screens);
+}
+
 #[test]
 fn the_block_looks_like_this() {
     let mut screens = String::new();
@@ -108,7 +151,8 @@ fn the_block_looks_like_this() {
 
 #[test]
 fn no_line_is_wider_and_no_block_higher_than_its_frame() {
-    let model = everything();
+    let mut model = everything();
+    model.sets = sets().sets;
     for width in 0..120 {
         for height in 1..12 {
             for is_coloured in [false, true] {

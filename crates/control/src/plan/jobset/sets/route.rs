@@ -19,8 +19,8 @@ pub(super) struct Routes {
     owners: BTreeMap<String, String>,
     sets: BTreeMap<String, Key>,
     services: BTreeMap<Key, Known>,
-    /// Jobs that no watch has told of so far, only the answer to a request, and the listing that was
-    /// the last by then.
+    /// Jobs that no watch has told of so far, only the answer to a request, and the listing that
+    /// was the last by then.
     answered: BTreeMap<String, u64>,
     jobs_listing: u64,
     services_listing: u64,

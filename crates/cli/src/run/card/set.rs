@@ -1,0 +1,117 @@
+//! The card of a JobSet: which rule decided about which Job, what came before, and who is to blame.
+
+use lockstep_api::{
+    jobset::{Action, FailurePolicyRule},
+    reasons::jobset::{FAILED_JOBS, REACHED_MAX_RESTARTS},
+};
+
+use super::{Evidence, blame, field, head, rule};
+use crate::run::{
+    job::Job,
+    jobset::{Failure, JobSet, Phase},
+    model::Model,
+    style::Paint,
+};
+
+/// How many restarts are told again.
+const RESTARTS_SHOWN: usize = 5;
+
+/// Adds the card of a JobSet that did not succeed.
+pub(super) fn card(
+    model: &Model,
+    set: &JobSet,
+    evidence: &Evidence,
+    paint: Paint,
+    lines: &mut Vec<String>,
+) {
+    let name = &set.name;
+    match set.phase {
+        Phase::Completed => {}
+        Phase::Failed => failed(model, set, evidence, paint, lines),
+        Phase::Gone => lines.push(head(&format!("jobset/{name} was deleted"), paint)),
+        _ => {
+            let why = model.why_set_waits(set).unwrap_or_else(|| "is not finished".to_owned());
+            lines.push(head(&format!("jobset/{name} cannot go on"), paint));
+            lines.push(field("because", &why));
+        }
+    }
+}
+
+/// The Job that made a JobSet fail, as far as it is known.
+pub(super) fn job_to_blame<'a>(model: &'a Model, set: &JobSet) -> Option<&'a Job> {
+    let name = JobSet::first_failed(&set.why.message).filter(|_| set.phase == Phase::Failed)?;
+    model.jobs.get(&(set.namespace.clone(), name.to_owned()))
+}
+
+fn failed(model: &Model, set: &JobSet, evidence: &Evidence, paint: Paint, lines: &mut Vec<String>) {
+    lines.push(head(&format!("jobset/{} failed: {}", set.name, set.why.reason), paint));
+    lines.push(field("rule", &decision(set)));
+    attempts(set, lines);
+    let Some(job) = job_to_blame(model, set) else { return };
+    let place = job.member.as_ref().map(|member| {
+        format!(", replicated job {}, attempt {}", member.group, member.attempt_words())
+    });
+    let why = format!("{}: {}", job.why.reason, rule(job));
+    lines.push(field("job", &format!("{}{}", job.name, place.unwrap_or_default())));
+    lines.push(field("because", &why));
+    blame(model, job, evidence, lines);
+}
+
+/// The restarts before, the last few of them.
+fn attempts(set: &JobSet, lines: &mut Vec<String>) {
+    let history = &set.history;
+    let shown = history.restarts.len().min(RESTARTS_SHOWN);
+    let hidden = history.restarts.len() - shown + history.forgotten;
+    let mut label = "attempts";
+    if hidden > 0 {
+        lines.push(field(label, &format!("{hidden} restarts before these")));
+        label = "";
+    }
+    for restart in history.restarts.iter().skip(history.restarts.len() - shown) {
+        let words = set.restart_words(restart);
+        lines.push(field(label, &format!("{}: {words}", restart.attempt)));
+        label = "";
+    }
+}
+
+/// Which rule of the manifest decided about which Job, and why that one.
+fn decision(set: &JobSet) -> String {
+    let message = &set.why.message;
+    let job = JobSet::first_failed(message);
+    let Some(policy) = &set.spec.failure_policy else {
+        return format!("no spec.failurePolicy, so one failed Job is enough: {message}");
+    };
+    let matched = job.and_then(|job| set.rule_for(job).zip(set.history.failure(job)));
+    let matched = match matched {
+        Some(((at, rule), failure)) => {
+            let (name, action) = (&rule.name, rule.action.as_str());
+            format!("spec.failurePolicy.rules[{at}] ({name}: {action}), {}", reason(rule, failure))
+        }
+        None => format!("no rule matches, so {}", Action::RestartJobSet.as_str()),
+    };
+    match set.why.reason.as_str() {
+        REACHED_MAX_RESTARTS => {
+            let (most, used) = (policy.max_restarts, set.restarts_counted());
+            format!("{matched}; spec.failurePolicy.maxRestarts {most}, {used} used: {message}")
+        }
+        FAILED_JOBS => message.clone(),
+        _ => format!("{matched}: {message}"),
+    }
+}
+
+/// Why a rule matches a failure: everything it asks for.
+fn reason(rule: &FailurePolicyRule, failure: &Failure) -> String {
+    let mut parts = Vec::new();
+    if !rule.on_job_failure_reasons.is_empty() {
+        parts.push(format!("for the reason {}", failure.why.reason));
+    }
+    if !rule.on_job_failure_message_patterns.is_empty() {
+        let patterns = rule.on_job_failure_message_patterns.iter();
+        let patterns: Vec<String> = patterns.map(|pattern| format!("{pattern:?}")).collect();
+        parts.push(format!("for a message like {}", patterns.join(" or ")));
+    }
+    if !rule.target_replicated_jobs.is_empty() {
+        parts.push(format!("for replicated job {}", failure.group));
+    }
+    if parts.is_empty() { "which matches every failure".to_owned() } else { parts.join(" and ") }
+}

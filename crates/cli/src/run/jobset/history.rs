@@ -1,0 +1,182 @@
+//! What the attempts of a JobSet came to: which Job failed, why, and which rule answered.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lockstep_api::{
+    jobset::{FailurePolicyRule, names},
+    reasons::jobset::{FAILURE_POLICY_PREFIX, RESTARTING},
+};
+
+use super::JobSet;
+use crate::run::{job::Why, member::Member};
+
+/// How many restarts are remembered. A JobSet may restart for ever.
+const REMEMBERED: usize = 100;
+
+/// A Job that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// The replicated job it is of.
+    pub(crate) group: String,
+    /// What it failed of.
+    pub(crate) why: Why,
+}
+
+/// A restart, and what led to it as far as that was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Restart {
+    /// The attempt that was ended by it: `0`.
+    pub(crate) attempt: i32,
+    /// The Job that failed; empty when nobody said.
+    pub(crate) job: String,
+    /// The name of the rule that matched, if one did.
+    pub(crate) rule: Option<String>,
+    /// What is done.
+    pub(crate) action: String,
+    /// The Jobs that start again; nothing when all do.
+    pub(crate) jobs: Vec<String>,
+}
+
+/// What is remembered of earlier attempts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// The last restarts, in order.
+    pub(crate) restarts: VecDeque<Restart>,
+    /// How many came before those.
+    pub(crate) forgotten: usize,
+    /// Which Jobs failed, by name and attempt.
+    failures: BTreeMap<(String, String), Failure>,
+}
+
+impl History {
+    /// Takes note of a Job that failed.
+    pub(crate) fn failed(&mut self, job: &str, member: &Member, why: &Why) {
+        let failure = Failure { group: member.group.clone(), why: why.clone() };
+        self.failures.insert((job.to_owned(), member.attempt_words()), failure);
+        // Of those before the last restarts nobody asks any more.
+        while self.failures.len() > 20 * REMEMBERED {
+            self.failures.pop_first();
+        }
+    }
+
+    /// What a Job failed of, the last time.
+    pub(crate) fn failure(&self, job: &str) -> Option<&Failure> {
+        let first = (job.to_owned(), String::new());
+        let of_job = self.failures.range(first..).take_while(|((name, _), _)| name == job);
+        of_job.max_by_key(|((_, attempt), _)| numbers(attempt)).map(|(_, failure)| failure)
+    }
+
+    /// What a Job failed of in an attempt.
+    fn failure_in(&self, job: &str, attempt: i32) -> Option<&Failure> {
+        let is_in = |words: &str| numbers(words).0 == i64::from(attempt);
+        let first = (job.to_owned(), String::new());
+        let of_job = self.failures.range(first..).take_while(|((name, _), _)| name == job);
+        of_job
+            .filter(|((_, words), _)| is_in(words))
+            .max_by_key(|((_, attempt), _)| numbers(attempt))
+            .map(|(_, failure)| failure)
+    }
+
+    fn add(&mut self, restart: Restart) {
+        self.restarts.push_back(restart);
+        if self.restarts.len() > REMEMBERED {
+            self.restarts.pop_front();
+            self.forgotten += 1;
+        }
+    }
+}
+
+/// `2.1` as numbers, which sort as attempts do.
+fn numbers(attempt: &str) -> (i64, i64) {
+    let (whole, alone) = attempt.split_once('.').unwrap_or((attempt, "0"));
+    (whole.parse().unwrap_or_default(), alone.parse().unwrap_or_default())
+}
+
+impl JobSet {
+    /// Goes on from what was known before: what has been restarted since, in order.
+    pub(crate) fn go_on_from(&mut self, before: &Self) -> Vec<Restart> {
+        self.history = before.history.clone();
+        let mut new = self.whole_restarts(before);
+        new.extend(self.single_restarts(before));
+        new.iter().for_each(|restart| self.history.add(restart.clone()));
+        new
+    }
+
+    fn whole_restarts(&self, before: &Self) -> Vec<Restart> {
+        let (from, to) = (before.status.restarts, self.status.restarts);
+        let untold = Restart::default();
+        let mut restarts: Vec<Restart> =
+            (from..to).map(|attempt| Restart { attempt, ..untold.clone() }).collect();
+        // Only the last one is told in the status.
+        if let (Some(last), Some(condition)) = (restarts.last_mut(), self.condition(RESTARTING)) {
+            let rule = condition.reason.strip_prefix(FAILURE_POLICY_PREFIX);
+            if let Some((action, job)) = told(&condition.message) {
+                last.rule = rule.map(ToOwned::to_owned);
+                last.action = action.to_owned();
+                last.job = job.to_owned();
+            }
+        }
+        restarts
+    }
+
+    /// Restarts of single Jobs, which no condition tells of.
+    fn single_restarts(&self, before: &Self) -> Vec<Restart> {
+        let mut restarts = Vec::new();
+        for entry in &self.status.replicated_jobs_status {
+            let old = before.counts(&entry.name).map(|old| old.job_restarts.as_slice());
+            let old = old.unwrap_or_default();
+            let grown = entry.job_restarts.iter().enumerate().filter_map(|(index, count)| {
+                let has_grown = *count > old.get(index).copied().unwrap_or_default();
+                let index = i64::try_from(index).unwrap_or_default();
+                has_grown.then(|| names::job(&self.name, &entry.name, index))
+            });
+            let jobs: Vec<String> = grown.collect();
+            let attempt = self.status.restarts;
+            let failed = jobs.iter().find(|job| self.history.failure_in(job, attempt).is_some());
+            let Some(job) = failed.or_else(|| jobs.first()).cloned() else { continue };
+            let rule = self.rule_for(&job).map(|(_, rule)| rule);
+            restarts.push(Restart {
+                attempt,
+                rule: rule.map(|rule| rule.name.clone()),
+                action: rule.map(|rule| rule.action.as_str()).unwrap_or_default().to_owned(),
+                job,
+                jobs,
+            });
+        }
+        restarts
+    }
+
+    /// The rule that answers the failure of a Job, and its place.
+    pub(crate) fn rule_for(&self, job: &str) -> Option<(usize, &FailurePolicyRule)> {
+        let failure = self.history.failure(job)?;
+        let Why { reason, message } = &failure.why;
+        let rules = self.spec.failure_policy.iter().flat_map(|policy| &policy.rules);
+        rules.enumerate().find(|(_, rule)| rule.matches(&failure.group, reason, message))
+    }
+
+    /// The Job that a message of the controller names, if it names one.
+    pub(crate) fn first_failed(message: &str) -> Option<&str> {
+        message.rsplit_once("(first failed job: ")?.1.strip_suffix(')')
+    }
+
+    /// A restart in one line: `job/j failed (BackoffLimitExceeded): rule r says RestartJobSet`.
+    pub(crate) fn restart_words(&self, restart: &Restart) -> String {
+        if restart.job.is_empty() {
+            return "a Job failed".to_owned();
+        }
+        let why = self.history.failure_in(&restart.job, restart.attempt);
+        let why = why.map(|failure| format!(" ({})", failure.why.reason)).unwrap_or_default();
+        let rule = match &restart.rule {
+            Some(rule) => format!("rule {rule} says {}", restart.action),
+            None if restart.action.is_empty() => "it starts again".to_owned(),
+            None => format!("no rule matches, so {}", restart.action),
+        };
+        format!("job/{} failed{why}: {rule}", restart.job)
+    }
+}
+
+/// Action and Job of `applying A failure policy action (first failed job: J)`.
+fn told(message: &str) -> Option<(&str, &str)> {
+    let (action, _) = message.strip_prefix("applying ")?.split_once(' ')?;
+    Some((action, JobSet::first_failed(message)?))
+}

@@ -1,0 +1,258 @@
+//! What is known of JobSets: their Jobs come and go, attempt after attempt.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::{Fate, Model, Name, Seen, is_lasting, is_same, phase_words};
+use crate::run::{
+    job::{self, Job},
+    jobset::{self, JobSet, Restart},
+    member::Member,
+};
+
+impl Model {
+    /// Takes note of a JobSet as it is now.
+    pub(crate) fn see_set(&mut self, object: &Value) -> Seen {
+        let mut seen = Seen::default();
+        let mut set = JobSet::read(object);
+        let name = (set.namespace.clone(), set.name.clone());
+        let Some(known) = self.sets.get(&name).filter(|known| is_same(&known.uid, &set.uid)) else {
+            return seen;
+        };
+        let restarts = set.go_on_from(known);
+        for restart in &restarts {
+            seen.tell(false, restart_note(&set, restart));
+        }
+        let words = set_words(&set);
+        if known.phase != set.phase && !words.is_empty() {
+            seen.tell(false, format!("jobset/{} {words}", set.name));
+        }
+        let hindrance = set.hindrance().filter(|_| !self.is_stopping);
+        if let Some(hindrance) = hindrance
+            && self.told.get(&name) != Some(&hindrance)
+        {
+            seen.tell(true, format!("jobset/{} {hindrance}", set.name));
+            self.told.insert(name.clone(), hindrance);
+        }
+        if set.has_ended() || set.status.replicated_jobs_status.iter().any(|it| it.active > 0) {
+            self.refusals_of_sets.remove(&name);
+        }
+        if !restarts.is_empty() {
+            self.forget_before(&name, set.status.restarts - 1);
+        }
+        self.sets.insert(name, set);
+        seen
+    }
+
+    /// Takes note of a JobSet that no longer exists.
+    pub(crate) fn set_gone(&mut self, namespace: &str, name: &str, uid: &str) {
+        let key = (namespace.to_owned(), name.to_owned());
+        let set = self.sets.get_mut(&key).filter(|set| is_same(&set.uid, uid));
+        if let Some(set) = set.filter(|set| !set.has_ended()) {
+            set.phase = jobset::Phase::Gone;
+        }
+    }
+
+    /// Takes note of a Job of a JobSet. Its successor in the next attempt has the same name.
+    pub(super) fn see_child(&mut self, name: Name, job: Job) -> Seen {
+        let mut seen = Seen::default();
+        let known = self.jobs.get(&name).filter(|known| is_same(&known.uid, &job.uid));
+        let before = known.map(|known| known.phase);
+        if before.is_none() || job.active > 0 || job.has_ended() {
+            self.refusals.remove(&name);
+        }
+        // A Job whose pods are ended because it is to go has failed of nothing.
+        let has_failed = job.phase == job::Phase::Failed && !job.is_deleting;
+        // What goes well is told of the set; one that has many Jobs would tell little else.
+        if has_failed && before != Some(job::Phase::Failed) {
+            seen.tell(false, format!("job/{} {}", job.name, phase_words(&job)));
+        }
+        if let Some(member) = job.member.as_ref().filter(|_| has_failed)
+            && let Some(set) = self.sets.get_mut(&(name.0.clone(), member.set.clone()))
+        {
+            set.history.failed(&job.name, member, &job.why);
+        }
+        self.jobs.insert(name, job);
+        seen
+    }
+
+    /// Takes note that something of a JobSet cannot be made.
+    pub(super) fn see_refusal_of_set(
+        &mut self,
+        name: Name,
+        uid: &str,
+        words: &str,
+        seen: &mut Seen,
+    ) {
+        let set = self.sets.get(&name).filter(|set| set.uid == uid && !set.has_ended());
+        if set.is_some() && self.refusals_of_sets.get(&name).map(String::as_str) != Some(words) {
+            seen.tell(true, format!("jobset/{} {words}", name.1));
+            self.refusals_of_sets.insert(name, words.to_owned());
+        }
+    }
+
+    /// Whether a place in a JobSet is one in a JobSet of this run.
+    pub(super) fn has_member(&self, namespace: &str, member: &Member) -> bool {
+        let set = self.sets.get(&(namespace.to_owned(), member.set.clone()));
+        set.is_some_and(|set| member.uid.is_empty() || is_same(&set.uid, &member.uid))
+    }
+
+    /// Whether the JobSet of a member may start it again.
+    pub(super) fn may_restart(&self, namespace: &str, member: &Member) -> bool {
+        let set = self.sets.get(&(namespace.to_owned(), member.set.clone()));
+        set.is_some_and(JobSet::may_restart)
+    }
+
+    /// The Jobs that are of no JobSet of this run.
+    pub(crate) fn lone_jobs(&self) -> impl Iterator<Item = &Job> {
+        self.jobs.values().filter(|job| {
+            let member = job.member.as_ref();
+            !member.is_some_and(|member| self.has_member(&job.namespace, member))
+        })
+    }
+
+    /// The Jobs of a JobSet, of all attempts that are still there.
+    pub(crate) fn jobs_of(&self, set: &JobSet) -> impl Iterator<Item = &Job> {
+        self.jobs.values().filter(|job| {
+            let member = job.member.as_ref().filter(|_| job.namespace == set.namespace);
+            member.is_some_and(|it| it.set == set.name && is_same(&set.uid, &it.uid))
+        })
+    }
+
+    /// What a JobSet waits for.
+    pub(crate) fn why_set_waits(&self, set: &JobSet) -> Option<String> {
+        let name = (set.namespace.clone(), set.name.clone());
+        let hindrance = set.hindrance().filter(|_| !self.is_stopping);
+        hindrance
+            .or_else(|| self.refusals_of_sets.get(&name).cloned())
+            .or_else(|| self.why_ending_before(set))
+            .or_else(|| self.why_jobs_wait(set))
+            .or_else(|| set.why_holds_back())
+    }
+
+    /// How many Jobs of an earlier attempt have to go first.
+    fn why_ending_before(&self, set: &JobSet) -> Option<String> {
+        match self.left_over(set).count() {
+            0 => None,
+            1 => Some("waits for 1 Job of the attempt before to end".to_owned()),
+            count => Some(format!("waits for {count} Jobs of the attempt before to end")),
+        }
+    }
+
+    /// The Jobs of earlier attempts that are still there.
+    fn left_over(&self, set: &JobSet) -> impl Iterator<Item = &Job> {
+        let attempt = set.status.restarts;
+        let is_old =
+            move |job: &&Job| job.member.as_ref().is_some_and(|member| member.attempt < attempt);
+        self.jobs_of(set).filter(is_old).filter(|job| !job.is_gone)
+    }
+
+    /// What the first of its Jobs waits for that waits, beside being suspended with the set.
+    fn why_jobs_wait(&self, set: &JobSet) -> Option<String> {
+        let mut going = self.jobs_of(set).filter(|job| !job.has_ended() && !job.is_suspended);
+        going.find_map(|job| {
+            let why = self.why_waits(job)?;
+            Some(if why.starts_with("pod/") { why } else { format!("job/{} {why}", job.name) })
+        })
+    }
+
+    pub(super) fn unfinished_sets(&self) -> Vec<String> {
+        let sets = self.sets.values().filter(|set| !set.has_ended());
+        let line = |set: &JobSet| {
+            let why = self.why_set_waits(set).map(|why| format!("; {why}")).unwrap_or_default();
+            format!("jobset/{}: {}{why}", set.name, set.progress())
+        };
+        sets.map(line).collect()
+    }
+
+    pub(super) fn have_sets_stopped(&self) -> bool {
+        let is_quiet = |set: &JobSet| {
+            set.has_ended() || set.manager().is_some() || set.phase == jobset::Phase::Suspended
+        };
+        self.sets.values().all(is_quiet)
+    }
+
+    pub(super) fn fate_of_set(&self, set: &JobSet) -> Fate {
+        match set.phase {
+            jobset::Phase::Completed => return Fate::Succeeded,
+            jobset::Phase::Failed | jobset::Phase::Gone => return Fate::Failed,
+            _ => {}
+        }
+        if !self.is_private {
+            return Fate::Going;
+        }
+        if set.hindrance().is_some() {
+            // What was running when it was suspended is still being ended.
+            return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
+        }
+        let name = (set.namespace.clone(), set.name.clone());
+        let is_refused = self.refusals_of_sets.get(&name).is_some_and(|words| is_lasting(words));
+        if self.left_over(set).next().is_some() {
+            return Fate::Going;
+        }
+        let going = self.jobs_of(set).filter(|job| !job.has_ended());
+        let fates: Vec<Fate> = going.map(|job| self.fate_of_pods(job)).collect();
+        if fates.contains(&Fate::Going) {
+            Fate::Going
+        } else if fates.contains(&Fate::Stalled) || is_refused {
+            Fate::Stalled
+        } else if fates.contains(&Fate::Stuck) {
+            Fate::Stuck
+        } else if set.phase != jobset::Phase::Pending && set.blocked().next().is_some() {
+            // Nothing runs that what is held back could wait for. It may be about to be told.
+            Fate::Stalled
+        } else {
+            Fate::Going
+        }
+    }
+
+    /// Forgets what ended in attempts before this one: a JobSet may restart for ever.
+    fn forget_before(&mut self, name: &Name, attempt: i32) {
+        let is_old = |namespace: &str, member: Option<&Member>| {
+            namespace == name.0
+                && member.is_some_and(|member| member.set == name.1 && member.attempt < attempt)
+        };
+        let old = |pod: &crate::run::pod::Pod| {
+            pod.has_ended() && is_old(&pod.namespace, pod.member.as_ref())
+        };
+        let gone: Vec<Name> =
+            self.pods.iter().filter(|(_, pod)| old(pod)).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.pods.remove(&name);
+            self.told.remove(&name);
+            self.troubles.remove(&name);
+        }
+    }
+}
+
+/// What a new phase of a JobSet is called; nothing for what is no news.
+fn set_words(set: &JobSet) -> String {
+    let job::Why { reason, message } = &set.why;
+    match set.phase {
+        jobset::Phase::Pending
+        | jobset::Phase::Suspended
+        | jobset::Phase::Restarting
+        | jobset::Phase::Gone => String::new(),
+        jobset::Phase::Running if set.status.restarts > 0 => {
+            format!("is running again, attempt {}", set.status.restarts)
+        }
+        jobset::Phase::Running => "is running".to_owned(),
+        jobset::Phase::Completed => format!("succeeded ({reason}: {message})"),
+        jobset::Phase::Failed => format!("failed ({reason}: {message})"),
+    }
+}
+
+/// A restart as news: what starts again, why, and what is left.
+fn restart_note(set: &JobSet, restart: &Restart) -> String {
+    let what = match restart.jobs.as_slice() {
+        [] => format!("jobset/{} restarts, attempt {}", set.name, restart.attempt + 1),
+        [job] => format!("jobset/{} restarts job/{job}", set.name),
+        [job, rest @ ..] => {
+            format!("jobset/{} restarts job/{job} and {} more", set.name, rest.len())
+        }
+    };
+    let budget = set.budget().map(|budget| format!("; {budget}")).unwrap_or_default();
+    format!("{what}: {}{budget}", set.restart_words(restart))
+}

@@ -1,0 +1,158 @@
+use serde_json::{Value, json};
+
+use crate::{
+    exit::Exit,
+    run::{
+        jobset::tests::{condition, object, status},
+        model::{Model, Seen, State},
+    },
+};
+
+fn run_of_set() -> Model {
+    let mut model = Model::new(true);
+    model.add(&object(json!({})));
+    model.set_prefixes(true);
+    model
+}
+
+/// A Job of the set, of an attempt.
+fn job(name: &str, group: &str, attempt: i32, status: Value) -> Value {
+    let labels = json!({"jobset.sigs.k8s.io/jobset-name": "train",
+        "jobset.sigs.k8s.io/jobset-uid": "train",
+        "jobset.sigs.k8s.io/replicatedjob-name": group,
+        "jobset.sigs.k8s.io/restart-attempt": attempt.to_string()});
+    json!({"kind": "Job", "metadata": {"namespace": "default", "name": name,
+        "uid": format!("{name}-{attempt}"), "labels": labels}, "spec": {}, "status": status})
+}
+
+/// A pod of such a Job.
+fn pod(job: &str, group: &str, attempt: i32, status: Value) -> Value {
+    let mut pod = self::job(&format!("{job}-0-{attempt}"), group, attempt, status);
+    pod["kind"] = json!("Pod");
+    pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = json!("0");
+    pod["metadata"]["ownerReferences"] = json!([{"kind": "Job", "name": job,
+        "uid": format!("{job}-{attempt}"), "controller": true}]);
+    pod["spec"] = json!({"containers": [{"name": "main"}]});
+    pod
+}
+
+fn texts(seen: &Seen) -> Vec<&str> {
+    seen.notes.iter().map(|note| note.text.as_str()).collect()
+}
+
+fn failed(reason: &str) -> Value {
+    json!({"conditions": [{"type": "Failed", "status": "True", "reason": reason, "message": "m"}]})
+}
+
+#[test]
+fn a_run_of_a_set_is_over_when_the_set_is() {
+    let ended = |kind: &str| {
+        let mut ended = status(0, 0, 1, 2);
+        ended["conditions"] = json!([condition(kind, true, "R", "m")]);
+        ended
+    };
+    let mut model = run_of_set();
+    assert_eq!(model.state(), State::Going);
+    model.see_job(&job("train-driver-0", "driver", 0, failed("BackoffLimitExceeded")));
+    assert_eq!(model.state(), State::Going, "what a Job comes to is not the end");
+    let seen = model.see_set(&object(ended("Completed")));
+    assert_eq!(texts(&seen), ["jobset/train succeeded (R: m)"]);
+    assert_eq!(model.state(), State::Over(Exit::Success));
+    let mut model = run_of_set();
+    model.see_set(&object(ended("Failed")));
+    assert_eq!(model.state(), State::Over(Exit::Failed));
+    let mut model = run_of_set();
+    model.set_gone("default", "train", "train");
+    assert_eq!(model.state(), State::Over(Exit::Failed));
+}
+
+#[test]
+fn jobs_of_the_next_attempt_take_the_place_of_those_before() {
+    let mut model = run_of_set();
+    let running = json!({"phase": "Running", "containerStatuses": [
+        {"name": "main", "restartCount": 0, "state": {"running": {}}}]});
+    // The pod is heard of before its Job is.
+    let seen = model.see_pod(&pod("train-driver-0", "driver", 0, running.clone()));
+    assert_eq!(seen.logs[0].label, "train-driver-0-0#0");
+    let seen = model.see_job(&job("train-driver-0", "driver", 0, failed("PodFailurePolicy")));
+    assert_eq!(texts(&seen), ["job/train-driver-0 failed (PodFailurePolicy: m)"]);
+    let mut restarting = status(1, 0, 0, 0);
+    let message = "applying RestartJobSetAndIgnoreMaxRestarts failure policy action \
+                   (first failed job: train-driver-0)";
+    restarting["conditions"] =
+        json!([condition("RestartingJobSet", true, "FailurePolicy_maintenance", message)]);
+    let seen = model.see_set(&object(restarting));
+    let want = "jobset/train restarts, attempt 1: job/train-driver-0 failed (PodFailurePolicy): \
+                rule maintenance says RestartJobSetAndIgnoreMaxRestarts; 0 of 3 restarts used, 3 \
+                left; 1 more did not count";
+    assert_eq!(texts(&seen), [want]);
+    let lines = model.unfinished();
+    let why = "waits for 1 Job of the attempt before to end";
+    assert!(lines[0].ends_with(why), "{lines:?}");
+    model.job_gone("default", "train-driver-0", "train-driver-0-0");
+    let why = "replicated job workers waits for driver to be ready";
+    assert!(model.unfinished()[0].ends_with(why), "{:?}", model.unfinished());
+    model.see_job(&job("train-driver-0", "driver", 1, json!({"active": 1})));
+    assert_eq!(model.jobs.len(), 1);
+    let seen = model.see_pod(&pod("train-driver-0", "driver", 1, running));
+    assert_eq!(seen.logs[0].label, "train-driver-0-0#1");
+    assert_eq!(model.state(), State::Going);
+}
+
+#[test]
+fn pods_of_attempts_long_past_are_forgotten() {
+    let mut model = run_of_set();
+    for attempt in 0..10 {
+        model.see_set(&object(status(attempt, 0, 1, 2)));
+        model.see_pod(&pod("train-driver-0", "driver", attempt, json!({"phase": "Failed"})));
+    }
+    assert!(model.pods.len() <= 3, "{}", model.pods.len());
+}
+
+#[test]
+fn what_is_of_another_set_of_the_name_is_not_ours() {
+    let mut model = run_of_set();
+    let mut other = job("train-driver-0", "driver", 0, json!({}));
+    other["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-uid"] = json!("other");
+    model.see_job(&other);
+    assert!(model.jobs.is_empty());
+}
+
+#[test]
+fn a_set_that_nothing_moves_is_stalled() {
+    let mut model = run_of_set();
+    model.see_set(&object(status(0, 0, 0, 0)));
+    let unplaced = json!({"phase": "Pending", "conditions": [{"reason": "Unschedulable",
+        "message": "0/1 nodes are available"}]});
+    model.see_job(&job("train-driver-0", "driver", 0, json!({"active": 1})));
+    assert_eq!(model.state(), State::Going, "its pods may come");
+    model.see_pod(&pod("train-driver-0", "driver", 0, unplaced));
+    assert_eq!(model.state(), State::Stalled);
+    let said = &model.unfinished()[0];
+    assert!(said.ends_with("cannot be placed: 0/1 nodes are available"), "{said}");
+
+    let mut refused = run_of_set();
+    let event = json!({"involvedObject": {"kind": "JobSet", "namespace": "default",
+        "name": "train", "uid": "train"}, "reason": "JobCreationFailed",
+        "message": "job \"x\" creation failed with error: Job.batch \"x\" is invalid: y"});
+    assert_eq!(refused.see_event(&event).notes.len(), 1);
+    assert!(refused.see_event(&event).notes.is_empty(), "told already");
+    assert_eq!(refused.state(), State::Stalled);
+}
+
+#[test]
+fn a_suspended_set_stands_still_once_its_pods_have_ended() {
+    let mut model = run_of_set();
+    let mut asleep = object(status(0, 0, 0, 0));
+    asleep["spec"]["suspend"] = json!(true);
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Running"})));
+    let seen = model.see_set(&asleep);
+    let want = "jobset/train is suspended: set spec.suspend to false to start it";
+    assert_eq!(texts(&seen), ["jobset/train is running", want]);
+    assert_eq!(model.state(), State::Going, "a pod is being ended");
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Failed"})));
+    asleep["status"]["conditions"] =
+        json!([condition("Suspended", true, "SuspendedJobs", "jobset is suspended")]);
+    model.see_set(&asleep);
+    assert_eq!(model.state(), State::Over(Exit::Failed));
+}

@@ -1,0 +1,126 @@
+//! JobSets through `lockstep run`, `get` and `describe`.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use super::support::{Up, lockstep, signal, text};
+
+/// A JobSet of two Jobs with two workers each that run `script`.
+fn set(name: &str, more: &str, script: &str) -> String {
+    format!(
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {{name: {name}}}\nspec:\n  \
+         {more}\n  replicatedJobs:\n  - name: w\n    replicas: 2\n    template:\n      spec:\n        \
+         completions: 2\n        parallelism: 2\n        backoffLimit: 0\n        template:\n          \
+         spec:\n            restartPolicy: Never\n            terminationGracePeriodSeconds: 5\n            \
+         containers: [{{name: c, image: x, command: [sh, -c, {script:?}]}}]\n"
+    )
+}
+
+const ENDLESS: &str = "trap 'echo stopping; exit 0' TERM; echo up; while :; do sleep 0.1; done";
+const MAY_RESTART: &str = "failurePolicy: {maxRestarts: 2}";
+
+#[test]
+fn an_interrupted_set_is_suspended_and_its_pods_end_with_grace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let manifest = folder.path().join("set.yaml");
+    std::fs::write(&manifest, set("endless", MAY_RESTART, ENDLESS)).expect("written");
+    let mut child = lockstep(folder.path())
+        .args(["run", "set.yaml"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut up = 0;
+    while up < 4 {
+        let line = lines.next().expect("all write").expect("text");
+        assert!(line.starts_with("[endless-w-") && line.ends_with("#0] up"), "{line}");
+        up += 1;
+    }
+    signal("-INT", child.id());
+    let rest: Vec<String> = lines.map_while(Result::ok).collect();
+    assert_eq!(rest.iter().filter(|line| line.ends_with("] stopping")).count(), 4, "{rest:?}");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    let said = text(&output.stderr);
+    assert!(said.contains("w 0/2 ready, 2 suspended"), "{said}");
+}
+
+#[test]
+fn a_set_that_takes_too_long_is_named_with_how_far_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("set.yaml"), set("slow", MAY_RESTART, ENDLESS))
+        .expect("written");
+    let output = lockstep(folder.path())
+        .args(["run", "-q", "--timeout", "3s", "set.yaml"])
+        .output()
+        .expect("lockstep runs");
+    assert_eq!(output.status.code(), Some(3));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("timed out after 3s; not finished:\n  jobset/slow: attempt 0; w "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_set_without_a_policy_fails_with_its_first_job() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("set.yaml"), set("plain", "suspend: false", "exit 7"))
+        .expect("written");
+    let output = lockstep(folder.path()).args(["run", "set.yaml"]).output().expect("lockstep runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    for want in [
+        "jobset/plain failed: FailedJobs\n",
+        "  rule     no spec.failurePolicy, so one failed Job is enough: jobset failed due to one or \
+         more job failures (first failed job: plain-w-",
+        "  ended    container c ended with exit code 7\n",
+    ] {
+        assert!(said.contains(want), "{want}\n{said}");
+    }
+}
+
+#[test]
+fn an_expression_that_does_not_compile_is_refused_before_anything_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy = "failurePolicy: {maxRestarts: 1, rules: [{name: odd, action: FailJobSet, \
+                  onJobFailureMessagePatterns: ['exit code (']}]}";
+    std::fs::write(folder.path().join("set.yaml"), set("odd", policy, "true")).expect("written");
+    let place = "set.yaml:5: spec.failurePolicy.rules[0].onJobFailureMessagePatterns[0]: Invalid \
+                 value: \"exit code (\": must be a regular expression";
+    for words in [["validate", "set.yaml"], ["run", "set.yaml"]] {
+        let output = lockstep(folder.path()).args(words).output().expect("lockstep runs");
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(place), "{said}");
+    }
+    // The API takes it, as others do, and says so.
+    let up = Up::start();
+    let (code, _, said) = up.run("apply -f -", &set("odd", policy, "true"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("Warning: spec.failurePolicy.rules[0]"), "{said}");
+}
+
+#[test]
+fn sets_on_a_running_cluster_are_run_listed_and_described() {
+    let up = Up::start();
+    let script = "[ \"$JOB_COMPLETION_INDEX\" = 1 ] && exit 3; sleep 0.2";
+    let (code, _, said) = up.run("run --cluster -", &set("again", MAY_RESTART, script));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("2 of 2 restarts used, 0 left"), "{said}");
+    let (_, table, _) = up.run("get jobsets", "");
+    let cells: Vec<&str> = table.lines().last().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(cells[..3], ["again", "Failed", "2"], "{table}");
+    let (_, described, _) = up.run("describe jobset again", "");
+    for want in [
+        "Failed (ReachedMaxRestarts: jobset failed due to reaching max number of restarts",
+        "2 of 2 restarts used, 0 left",
+        "RestartJobSetFailurePolicyAction",
+        "again-w-0",
+    ] {
+        assert!(described.contains(want), "{want}\n{described}");
+    }
+}
