@@ -123,7 +123,14 @@ fn create(
             Move::Wait(Waiting::BackOff { until, index: Some(index) }, Some(until))
         }
         // Every index has a pod or has ended: there are fewer indexes than pods wanted.
-        _ if pods.is_empty() => Move::Wait(running(view), None),
+        _ if pods.is_empty() => {
+            let is_held = view.rules().replaces_failed_only && view.terminating() > 0;
+            let why = match is_held {
+                true => waiting::for_pods(view, HoldingUp::Replacement),
+                false => running(view),
+            };
+            Move::Wait(why, None)
+        }
         _ => Move::Create(pods),
     }
 }

@@ -4,9 +4,9 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::plan::job::{
-    Waiting,
+    HoldingUp, Waiting,
     tests::indexed,
-    world::{World, is_tracked},
+    world::{Luck, World, is_tracked},
 };
 
 fn seconds(seconds: i64) -> SignedDuration {
@@ -225,6 +225,44 @@ fn rules_fail_an_index_at_once_or_ignore_its_failure() {
     world.end(&world.of_index(2), 3);
     world.settle();
     assert_eq!(world.conditions()[0], "FailureTarget/MaxFailedIndexesExceeded");
+}
+
+// rule: job 3.10
+#[test]
+fn an_index_whose_pod_is_stopped_with_its_job_has_not_failed() {
+    let spec =
+        json!({"backoffLimit": 0, "backoffLimitPerIndex": 0, "podReplacementPolicy": "Failed"});
+    let mut world = World::new(indexed(2, spec));
+    world.settle();
+    world.end(&world.of_index(0), 1);
+    world.deliver(usize::MAX);
+    // The status is written, and nothing is done about the pods yet.
+    world.lucks = [Luck::Fine, Luck::Refused, Luck::Refused, Luck::Refused].into();
+    drop(world.pass());
+    assert_eq!(world.conditions(), ["FailureTarget/BackoffLimitExceeded"]);
+    let listed = world.status().uncounted_terminated_pods.unwrap().failed.unwrap();
+    assert_eq!(listed.len(), 2, "both count as failed");
+    world.lucks.clear();
+    world.settle_until(world.now + seconds(10));
+    world.end_terminating();
+    world.settle();
+    assert_eq!(world.conditions().last().unwrap(), "Failed/BackoffLimitExceeded");
+    assert_eq!(world.status().failed_indexes.as_deref(), Some("0"));
+}
+
+// rule: job 2.3
+#[test]
+fn a_job_with_no_index_left_but_that_of_a_terminating_pod_waits_for_that_pod() {
+    let spec = json!({"backoffLimitPerIndex": 0, "podReplacementPolicy": "Failed"});
+    let mut world = World::new(indexed(2, spec));
+    world.settle();
+    world.end(&world.of_index(0), 1);
+    let held = world.of_index(1);
+    world.delete_pod(&held);
+    world.settle();
+    let holding_up = HoldingUp::Replacement;
+    let want = Waiting::PodsTerminating { holding_up, pods: vec![held], total: 1 };
+    assert_eq!(world.waiting, Some(want));
 }
 
 // rule: job 3.10

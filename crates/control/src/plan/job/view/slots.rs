@@ -221,8 +221,10 @@ impl Slots {
 /// Whether the failure of this pod fails its index for good.
 fn fails_index(pod: &Seen, rules: &Rules) -> bool {
     let Some(limit) = rules.limit_per_index else { return false };
-    pod.verdict.action == Some(PolicyAction::FailIndex)
-        || pod.verdict.is_counted() && pod.failures_counted >= limit
+    let is_last = pod.verdict.action == Some(PolicyAction::FailIndex)
+        || pod.verdict.is_counted() && pod.failures_counted >= limit;
+    // A pod that ran when its Job failed is listed as failed, and that says nothing of its index.
+    rules.has_failed(pod) && is_last
 }
 
 #[cfg(test)]
