@@ -112,7 +112,7 @@ impl Object {
 
 /// The key of an object in its table, ordered as etcd orders them.
 pub fn key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace.is_empty() { name.to_owned() } else { [namespace, "/", name].concat() }
 }
 
 /// An object that is ready but for its revision. Encoding is the costly part of a write and needs
