@@ -1,7 +1,10 @@
 //! The API server of a simulated cluster: requests go to the store at once, time stands still
 //! meanwhile.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+};
 
 use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
@@ -21,6 +24,10 @@ use serde_json::json;
 
 use crate::parsed::Parsed;
 
+/// The kinds served, the same in all worlds.
+static CATALOG: LazyLock<Catalog> =
+    LazyLock::new(|| Catalog::new(lockstep_api::builtin::registry()));
+
 /// The only namespace there is.
 pub const NAMESPACE: &str = "sim";
 
@@ -37,7 +44,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Api {
     store: Store,
-    catalog: Catalog,
+    catalog: &'static Catalog,
     jobs: Arc<Resource>,
     pods: Arc<Resource>,
     now: Timestamp,
@@ -56,7 +63,7 @@ impl Api {
     /// # Panics
     /// When the kinds it serves are not those of Kubernetes.
     pub fn new(now: Timestamp) -> Self {
-        let catalog = Catalog::new(lockstep_api::builtin::registry());
+        let catalog = &*CATALOG;
         let resource = |group: &str, plural: &str| {
             let found = catalog.registry().get(group, "v1", plural);
             Arc::clone(found.expect("a built-in kind is served"))
@@ -172,8 +179,9 @@ impl Api {
         name: &str,
         change: impl FnOnce(&mut Json),
     ) -> Result<Arc<Object>, Status> {
-        let found = self.get(kind, name).map(|object| object.json());
-        let mut object = found.ok_or_else(|| Status::not_found(self.resource(kind), name))?;
+        let found = self.get(kind, name);
+        let found = found.ok_or_else(|| Status::not_found(self.resource(kind), name))?;
+        let mut object = if sub == Some("status") { status_part(found) } else { found.json() };
         change(&mut object);
         self.update(kind, sub, name, object)
     }
@@ -231,7 +239,7 @@ impl Api {
         let candidate = self.candidates.pop_first()?;
         let context = collect::context(self.now, String::new());
         let snapshot = self.store.head().clone();
-        let view = View { snapshot: &snapshot, catalog: &self.catalog, context: &context };
+        let view = View { snapshot: &snapshot, catalog: self.catalog, context: &context };
         let changes = collect::plan(&view, &candidate);
         let is_needed = !changes.is_empty();
         for change in changes {
@@ -252,7 +260,7 @@ impl Api {
             let table = Arc::clone(&self.resource(kind).table);
             let events = self.store.log().events_after(&table, self.collected, usize::MAX);
             for event in events.into_iter().flatten() {
-                let found = collect::candidates(snapshot, &self.catalog, &table, &event);
+                let found = collect::candidates(snapshot, self.catalog, &table, &event);
                 self.candidates.extend(found);
             }
         }
@@ -279,7 +287,7 @@ impl Api {
         let context = WriteContext { now: self.now, uid, user: "sim".to_owned() };
         let head = self.store.head().clone();
         let scene =
-            Scene { view: &head, catalog: &self.catalog, resource, namespace, context: &context };
+            Scene { view: &head, catalog: self.catalog, resource, namespace, context: &context };
         let plan = plan(&scene)?;
         let staged = self.store.stage(plan.change).expect("nobody else writes meanwhile");
         self.store.publish(staged.revision, self.now);
@@ -288,6 +296,22 @@ impl Api {
             Answer::Op(at) => Arc::clone(&staged.objects[at]),
         })
     }
+}
+
+/// All of an object that a client can change together with its status: to send the rest takes time
+/// and has no effect.
+fn status_part(object: &Object) -> Json {
+    #[derive(serde::Deserialize)]
+    struct Part {
+        metadata: Json,
+        #[serde(default)]
+        status: Option<Json>,
+    }
+    let part: Part = serde_json::from_slice(&object.body).expect("every object has metadata");
+    let mut json = Json::new();
+    json.insert("metadata".to_owned(), part.metadata.into());
+    json.extend(part.status.map(|status| ("status".to_owned(), status.into())));
+    json
 }
 
 /// A JSON object.

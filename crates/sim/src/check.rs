@@ -1,12 +1,16 @@
 //! What must never happen, looked for after every write. The checkers see the store itself, know
 //! what the controllers cannot know, and share no code with the planners they check.
 
+mod backoff;
 mod counts;
 mod creation;
 mod ending;
+mod indexes;
 mod pin;
+mod pod;
 mod policy;
 mod rest;
+mod start;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,17 +20,14 @@ use std::{
 };
 
 use jiff::Timestamp;
-use k8s_openapi::api::{
-    batch::v1::{Job, JobSpec, JobStatus},
-    core::v1::Pod,
-};
-use lockstep_api::labels;
+use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
 use lockstep_store::{Event, Revision};
 
 use crate::{
     api::{Api, Kind},
     controller::Seen,
 };
+use pod::{Phase, PodBook};
 
 /// Something that must never happen, and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,55 +134,11 @@ impl JobBook {
 }
 
 fn has(status: &JobStatus, condition: &str) -> bool {
-    let conditions = status.conditions.as_deref().unwrap_or_default();
-    conditions.iter().any(|it| it.type_ == condition && it.status == "True")
+    status.conditions.iter().flatten().any(|it| it.type_ == condition && it.status == "True")
 }
 
-/// How far a pod has got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Alive,
-    Succeeded,
-    Failed,
-}
-
-/// Everything that is known of one pod.
-#[derive(Debug)]
-struct PodBook {
-    name: Box<str>,
-    /// The uid of the Job that controls it, and of the last one that did.
-    owner: Option<Box<str>>,
-    last_owner: Option<Box<str>>,
-    phase: Phase,
-    is_deleting: bool,
-    /// It was asked to go before it had ended by itself.
-    was_deleted_alive: bool,
-    is_pinned: bool,
-    is_gone: bool,
-    /// Somebody laid hands on what ties it to its Job: a user, or the garbage collector for a user
-    /// who deletes a Job and keeps its pods.
-    is_tampered: bool,
-    /// The revision in which it was made, and by which controller.
-    made_at: Revision,
-    made_by: Option<usize>,
-    index: Option<i32>,
-    /// The whole pod, once it has ended.
-    ended: Option<Arc<Pod>>,
-    /// The revision in which it ended; 0 while it has not.
-    ended_at: Revision,
-    /// The last Job that controlled it when it had ended.
-    ended_for: Option<Box<str>>,
-    restarts: i32,
-}
-
-impl PodBook {
-    fn is_active(&self) -> bool {
-        !self.is_gone && self.phase == Phase::Alive && !self.is_deleting
-    }
-
-    fn is_terminating(&self) -> bool {
-        !self.is_gone && self.phase == Phase::Alive && self.is_deleting
-    }
+fn condition_of<'a>(status: &'a JobStatus, condition: &str) -> Option<&'a JobCondition> {
+    status.conditions.iter().flatten().find(|it| it.type_ == condition)
 }
 
 /// Watches all writes.
@@ -229,7 +186,7 @@ impl Checker {
                     let job = api.job(&event.object);
                     self.observe_job(&event, job, (now, author))?;
                 }
-                Kind::Pod => self.observe_pod(api, &event, author)?,
+                Kind::Pod => self.observe_pod(api, &event, (now, author))?,
             }
         }
         Ok(())
@@ -279,7 +236,7 @@ impl Checker {
         &mut self,
         api: &mut Api,
         event: &Event,
-        author: Author,
+        (now, author): (Timestamp, Author),
     ) -> Result<(), Violation> {
         let uid = &event.object.meta.uid;
         let is_new = !self.pods.contains_key(uid);
@@ -298,87 +255,9 @@ impl Checker {
         }
         if let (true, Author::Controller { number, seen, is_alone }) = (is_new, author) {
             self.check_creation(&after, (number, seen), is_alone)?;
+            self.check_backoff(&after, (number, seen), now)?;
         }
         self.pods.insert(uid.clone(), after);
         Ok(())
     }
-
-    fn pod_book(
-        &self,
-        api: &mut Api,
-        event: &Event,
-        before: Option<&PodBook>,
-        author: Author,
-    ) -> PodBook {
-        let meta = &event.object.meta;
-        let phase = match event.object.field(api.resource(Kind::Pod), "status.phase") {
-            Some("Succeeded") => Phase::Succeeded,
-            Some("Failed") => Phase::Failed,
-            _ => Phase::Alive,
-        };
-        let owner = meta.owners.iter().find(|owner| owner.controller && &*owner.kind == "Job");
-        let owner = owner.map(|owner| owner.uid.clone());
-        let index = match before {
-            Some(before) => before.index,
-            None => meta.label(labels::COMPLETION_INDEX).and_then(|index| index.parse().ok()),
-        };
-        let can_restart =
-            owner.as_ref().and_then(|owner| self.jobs.get(owner)).is_some_and(|job| {
-                let spec = job.spec.template.spec.as_ref();
-                spec.and_then(|spec| spec.restart_policy.as_deref()) == Some("OnFailure")
-            });
-        let has_ended = phase != Phase::Alive;
-        let pod = (has_ended || can_restart).then(|| api.pod(&event.object));
-        let statuses =
-            pod.as_ref().and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
-        let restarts = statuses.into_iter().flatten().map(|status| status.restart_count).sum();
-        let last_owner =
-            owner.clone().or_else(|| before.and_then(|before| before.last_owner.clone()));
-        let ended_for = owner.clone().filter(|_| has_ended);
-        let ended_for = ended_for.or_else(|| before.and_then(|before| before.ended_for.clone()));
-        let made_by = match (before, author) {
-            (Some(before), _) => before.made_by,
-            (None, Author::Controller { number, .. }) => Some(number),
-            (None, Author::Node | Author::User | Author::Collector) => None,
-        };
-        let is_cut = match author {
-            Author::User | Author::Collector => before.is_some_and(|before| is_cut(before, event)),
-            Author::Controller { .. } | Author::Node => false,
-        };
-        PodBook {
-            name: meta.name.clone(),
-            owner,
-            last_owner,
-            phase,
-            is_deleting: meta.is_deleting(),
-            was_deleted_alive: before.is_some_and(|before| before.was_deleted_alive)
-                || (phase == Phase::Alive && meta.is_deleting()),
-            is_pinned: !event.is_deletion
-                && meta.finalizers.iter().any(|name| &**name == labels::JOB_TRACKING_FINALIZER),
-            is_gone: event.is_deletion,
-            is_tampered: is_cut || before.is_some_and(|before| before.is_tampered),
-            made_at: before.map_or(event.revision, |before| before.made_at),
-            made_by,
-            index,
-            ended: pod.filter(|_| has_ended),
-            ended_at: match before.map(|before| before.ended_at) {
-                _ if !has_ended => 0,
-                None | Some(0) => event.revision,
-                Some(known) => known,
-            },
-            ended_for,
-            restarts,
-        }
-    }
-}
-
-/// Whether a pod was cut off from its Job.
-fn is_cut(before: &PodBook, event: &Event) -> bool {
-    let meta = &event.object.meta;
-    let is_pinned = meta.finalizers.iter().any(|name| &**name == labels::JOB_TRACKING_FINALIZER);
-    let owner = meta.owners.iter().find(|owner| owner.controller).map(|owner| &owner.uid);
-    let labels = event.before.as_ref().map(|before| &before.meta.labels);
-    (before.is_pinned && !is_pinned)
-        || owner != before.owner.as_ref()
-        || labels != Some(&meta.labels)
 }

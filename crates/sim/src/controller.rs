@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use lockstep_control::plan::job::{Jobs, Key, Options, Plan, PodRef, ttl::Ttls};
+use lockstep_control::plan::job::{Jobs, Key, Options, Plan, PodRef, Waiting, ttl::Ttls};
 use lockstep_store::{Object, Revision};
 
 use crate::{
@@ -38,6 +38,8 @@ pub struct Controller {
     is_coming: [bool; 2],
     /// When it works next.
     works_at: Option<Timestamp>,
+    /// The Job it has found nothing to do for just now, and why.
+    rested: Option<(Key, Waiting)>,
 }
 
 /// What is left of a pass.
@@ -63,8 +65,7 @@ pub struct Seen {
 
 impl Controller {
     /// A controller that has just started.
-    pub fn new(number: usize, has_gate: bool, meddler: Option<Meddler>) -> Self {
-        let options = Options { job_success_policy: has_gate, ..Options::default() };
+    pub fn new(number: usize, options: Options, meddler: Option<Meddler>) -> Self {
         Self {
             number,
             ttls: Ttls::new(&options),
@@ -75,6 +76,7 @@ impl Controller {
             meddler,
             is_coming: [false; 2],
             works_at: None,
+            rested: None,
         }
     }
 
@@ -149,6 +151,13 @@ impl Controller {
         Ok(())
     }
 
+    /// The Job it has just found nothing to do for, and why, if it knows all there is to know.
+    pub fn take_rested(&mut self, cluster: &Cluster) -> Option<(Key, Waiting)> {
+        let watches = [&self.job_watch, &self.pod_watch];
+        let knows_all = !watches.into_iter().any(|watch| watch.is_behind(&cluster.api));
+        self.rested.take().filter(|_| knows_all)
+    }
+
     /// Plans when it hears and works next.
     pub fn plan(&mut self, cluster: &mut Cluster, faults: &mut Faults) {
         for kind in [Kind::Job, Kind::Pod] {
@@ -184,6 +193,9 @@ impl Controller {
                 Some(waiting) => format!("{number} plans {}: waits, {waiting}", key.name),
                 None => format!("{number} plans {}: {} steps", key.name, plan.steps.len()),
             });
+            if plan.steps.is_empty() {
+                self.rested = plan.waiting.map(|waiting| (key.clone(), waiting));
+            }
             let calls = call::cut(plan.steps);
             self.pass = Some(Pass { key: Some(key), calls, failed: None, seen });
         } else if let Some(orphan) = self.jobs.next_orphan(now) {

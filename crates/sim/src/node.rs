@@ -98,6 +98,10 @@ impl Node {
 
     /// Looks at what happened to pods and plans what they do about it.
     pub fn observe(&mut self, cluster: &mut Cluster) {
+        let table = &cluster.api.resource(Kind::Pod).table;
+        if cluster.api.snapshot().table_revision(table) <= self.seen {
+            return;
+        }
         let events = cluster.api.events_after(Kind::Pod, self.seen, usize::MAX);
         for event in events.unwrap_or_default() {
             self.seen = event.revision;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use lockstep_control::plan::job::Options;
 
 use crate::{
     api::Kind,
@@ -30,6 +31,8 @@ pub struct Setup {
     pub is_told: bool,
     /// Who changes plans behind the back of the planner, if anybody does.
     pub meddler: Option<Meddler>,
+    /// Who turns the knobs of the controllers, if anybody does.
+    pub tune: Option<fn(&mut Options)>,
 }
 
 /// How a world ended.
@@ -72,7 +75,7 @@ struct World {
     /// By number; those that are dead are gone.
     controllers: Vec<Option<Controller>>,
     meddler: Option<Meddler>,
-    has_gate: bool,
+    options: Options,
     is_collecting: bool,
     is_healed: bool,
     events: u64,
@@ -92,15 +95,16 @@ impl World {
         let temper =
             Temper { succeed: chance.pick(&[95, 70, 40, 10]), exit: chance.pick(&[20, 60, 90]) };
         cluster.after(span, Happening::Heal);
-        let has_gate = !chance.percent(5);
+        let mut options = Options { job_success_policy: !chance.percent(5), ..limits(seed) };
+        setup.tune.iter().for_each(|tune| tune(&mut options));
         let mut world = Self {
             node: Node::new(seed, temper),
             user,
             faults: Faults::new(seed, setup.muted.clone()),
-            checker: Checker::new(has_gate),
+            checker: Checker::new(options.job_success_policy),
             controllers: Vec::new(),
             meddler: setup.meddler,
-            has_gate,
+            options,
             is_collecting: false,
             is_healed: false,
             events: 0,
@@ -193,6 +197,10 @@ impl World {
         }
         let author = Author::Controller { number, seen: controller.seen(), is_alone };
         controller.work(&mut self.cluster, &mut self.faults)?;
+        let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
+        if let Some((key, waiting)) = rested {
+            self.checker.check_rest(&key.name, &waiting)?;
+        }
         if is_alone && self.faults.usurps() {
             let next = self.start_controller();
             self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
@@ -223,7 +231,8 @@ impl World {
 
     fn start_controller(&mut self) -> usize {
         let number = self.controllers.len();
-        self.controllers.push(Some(Controller::new(number, self.has_gate, self.meddler)));
+        let controller = Controller::new(number, self.options.clone(), self.meddler);
+        self.controllers.push(Some(controller));
         number
     }
 
@@ -237,5 +246,16 @@ impl World {
             let delay = self.faults.lag();
             self.cluster.after(delay, Happening::Collect);
         }
+    }
+}
+
+/// How much a controller may do in one pass: in most worlds more than there ever is to do.
+fn limits(seed: u64) -> Options {
+    let mut chance = Chance::new(seed, "limits");
+    let choices = [(1, 1), (1, 2), (2, 500)];
+    Options {
+        uncounted_max: chance.weighted(&choices),
+        pods_per_pass_max: chance.weighted(&choices),
+        ..Options::default()
     }
 }

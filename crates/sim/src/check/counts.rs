@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::JobStatus;
 use super::{
     Author, Checker, JobBook, Phase, Violation, ensure, has,
     policy::{Verdict, verdict},
+    start,
 };
 
 impl Checker {
@@ -33,6 +34,8 @@ impl Checker {
         self.check_listed(job, uid, new)?;
         self.check_counters(job, new)?;
         self.check_indexes(job, new)?;
+        self.check_failed_indexes(job, uid, new)?;
+        start::check(job, new, now)?;
         if has(new, "SuccessCriteriaMet") && !job.has("SuccessCriteriaMet") {
             self.check_success(job, uid, new)?;
         }
@@ -119,7 +122,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Indexes are completed by pods that have succeeded, and failed by pods that have failed.
+    /// Indexes are completed by pods that have succeeded.
     fn check_indexes(&self, job: &JobBook, new: &JobStatus) -> Result<(), Violation> {
         let text = |status: &JobStatus| indexes(status.completed_indexes.as_deref().unwrap_or(""));
         let (before, after) = (text(&job.status), text(new));
@@ -143,11 +146,7 @@ impl Checker {
             !may_shrink && succeeded > size && succeeded == count(&job.status, Side::Succeeded);
         ensure(succeeded == size || is_kept, || {
             format!("{size} indexes are completed, but succeeded is {:?}", new.succeeded)
-        })?;
-        let text = |status: &JobStatus| indexes(status.failed_indexes.as_deref().unwrap_or(""));
-        let (before, failed) = (text(&job.status), text(new));
-        let lost = before.difference(&failed).find(|index| **index < completions);
-        ensure(lost.is_none(), || format!("index {lost:?} is failed no longer"))
+        })
     }
 }
 

@@ -34,9 +34,16 @@ impl Checker {
             }
             // Without success policies there is one way to succeed, and it needs no reason.
             "CompletionsReached" | "" if reason.is_empty() != self.has_gate => {
-                let listed = listed(new, Side::Succeeded).len();
+                let listed = listed(new, Side::Succeeded);
+                // Not all that is known may fit into one status.
+                let unlisted = self.of(uid).filter(|pod| {
+                    let uid = pod.ended.as_ref().and_then(|pod| pod.metadata.uid.as_ref());
+                    let is_listed = uid.is_some_and(|uid| listed.contains(uid));
+                    pod.phase == Phase::Succeeded && pod.is_pinned && !is_listed
+                });
+                let all = if job.is_indexed() { 0 } else { listed.len() + unlisted.count() };
                 let succeeded = count(new, Side::Succeeded)
-                    .saturating_add(i32::try_from(listed).unwrap_or(i32::MAX));
+                    .saturating_add(i32::try_from(all).unwrap_or(i32::MAX));
                 match job.spec.completions {
                     Some(completions) => succeeded >= completions,
                     None => succeeded > 0,
