@@ -182,10 +182,7 @@ impl Controller {
     fn take_in(&mut self, key: &Key, answer: Answer, now: Timestamp) {
         let jobsets = &mut self.jobsets;
         let event = match answer {
-            Answer::StatusWritten(jobset) => {
-                jobsets.status_written(key, &jobset);
-                None
-            }
+            Answer::StatusWritten(jobset) => jobsets.status_written(key, &jobset),
             Answer::JobWritten(job) => {
                 jobsets.job_written(key, job, now);
                 None

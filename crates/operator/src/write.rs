@@ -124,6 +124,9 @@ pub async fn jobset_status(
     let api: Api<JobSet> = Api::namespaced(client.clone(), namespace);
     let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     complete(&mut status, &JOBSET_STATUS);
+    if status["lockstep"].is_object() {
+        complete(&mut status["lockstep"], &LOCKSTEP_STATUS);
+    }
     let patch = status_patch(uid, version, status);
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
@@ -175,15 +178,19 @@ const JOB_STATUS: [&str; 11] = [
 ];
 
 /// The fields of a JobSet's status that we know.
-const JOBSET_STATUS: [&str; 7] = [
+const JOBSET_STATUS: [&str; 8] = [
     "conditions",
     "currentInPlaceRestartAttempt",
+    "lockstep",
     "previousInPlaceRestartAttempt",
     "replicatedJobsStatus",
     "restarts",
     "restartsCountTowardsMax",
     "terminalState",
 ];
+
+/// The fields of what we keep there beyond what JobSet has. Rules are only ever added.
+const LOCKSTEP_STATUS: [&str; 2] = ["endedJobs", "lastRestarts"];
 
 /// Says of every field that is not there that it is not to be there.
 fn complete(status: &mut Value, fields: &[&str]) {
@@ -243,7 +250,7 @@ mod tests {
         let whole = json!({
             "conditions": [condition], "restarts": 1, "restartsCountTowardsMax": 1,
             "terminalState": "Failed", "replicatedJobsStatus": [{"name": "a"}],
-            "previousInPlaceRestartAttempt": 1, "currentInPlaceRestartAttempt": 1,
+            "previousInPlaceRestartAttempt": 1, "currentInPlaceRestartAttempt": 1, "lockstep": {},
         });
         let status: JobSetStatus = serde_json::from_value(whole).unwrap();
         let fields = serde_json::to_value(status).unwrap();

@@ -18,6 +18,11 @@ pub fn object_meta(_: &mut SchemaGenerator) -> Schema {
     reference(META)
 }
 
+/// A moment.
+pub fn time(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "format": "date-time"})
+}
+
 /// A template of Jobs.
 pub fn job_template(generator: &mut SchemaGenerator) -> Schema {
     let definitions = generator.definitions_mut();

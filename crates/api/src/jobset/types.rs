@@ -20,7 +20,7 @@ pub use policies::{
     Action, FailurePolicy, FailurePolicyRule, RestartStrategy, StartupOrder, StartupPolicy,
     SuccessOperator, SuccessPolicy,
 };
-pub use status::{JobSetStatus, ReplicatedJobStatus};
+pub use status::{EndedJobs, JobSetStatus, LockstepStatus, ReplicatedJobStatus, RestartRecord};
 
 /// JobSet runs a group of Jobs as one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

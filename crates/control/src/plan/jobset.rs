@@ -6,6 +6,7 @@
 //! queue, and the results of steps coming back in. A restart, and the end of a set, are written
 //! down first; what follows from them is planned when that has been seen.
 
+mod beyond;
 mod build;
 mod child;
 mod claims;
@@ -31,7 +32,7 @@ mod world;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lockstep_api::{Gates, labels::jobset::MANAGED_BY_SELF};
+use lockstep_api::{Gates, jobset::JobSetStatus, labels::jobset::MANAGED_BY_SELF};
 
 pub use crate::plan::Event;
 pub use child::{Bucket, Child, Outcome};
@@ -78,23 +79,33 @@ pub fn plan(view: &View, options: &Options, now: Timestamp) -> Plan {
         finish::expire(&mut pass, ended);
         return pass.plan(Waiting::Finished { condition: kind });
     }
+    let waiting = go_on(&mut pass);
+    beyond::note_ended(&mut pass);
+    pass.plan(waiting)
+}
+
+/// Plans a pass over a set that has not ended. What is returned says why it waits, if it does.
+fn go_on(pass: &mut Pass<'_>) -> Waiting {
+    if *pass.view.status() == JobSetStatus::default() {
+        failure::tell_bad_patterns(pass);
+    }
     pass.delete_jobs(Bucket::Previous);
     if !pass.is_suspended() && pass.is_all_ready() {
-        condition::jobs_ready(&mut pass);
+        condition::jobs_ready(pass);
     }
-    if failure::decide(&mut pass) || success::decide(&mut pass) || failure::give_up(&mut pass) {
-        return pass.plan(Waiting::Running);
+    if failure::decide(pass) || success::decide(pass) || failure::give_up(pass) {
+        return Waiting::Running;
     }
-    service::ensure(&mut pass);
-    claims::ensure(&mut pass);
-    elastic::resize(&mut pass);
-    let waiting = start::create(&mut pass);
+    service::ensure(pass);
+    claims::ensure(pass);
+    elastic::resize(pass);
+    let waiting = start::create(pass);
     if pass.is_suspended() {
-        resume::suspend(&mut pass);
+        resume::suspend(pass);
     } else {
-        resume::resume(&mut pass);
+        resume::resume(pass);
     }
-    pass.plan(waiting)
+    waiting
 }
 
 /// Sets that are not ours to touch, or no longer.

@@ -1,6 +1,8 @@
 //! What has been seen of a JobSet.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,67 @@ pub struct JobSetStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub current_in_place_restart_attempt: Option<i32>,
+    /// What lockstep keeps beyond what JobSet has. Other controllers neither write nor read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lockstep: Option<LockstepStatus>,
+}
+
+/// LockstepStatus is what lockstep keeps beyond what JobSet has.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LockstepStatus {
+    /// How often each rule of the failure policy has restarted something.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rule_restarts: BTreeMap<String, i32>,
+    /// Jobs that have ended in this attempt and that their own time to live takes away, or has
+    /// taken away. They still count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub ended_jobs: Vec<EndedJobs>,
+    /// The last restarts, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub last_restarts: Vec<RestartRecord>,
+}
+
+/// EndedJobs says which Jobs of one replicated job have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["name"]))]
+pub struct EndedJobs {
+    /// The name of the replicated job.
+    pub name: String,
+    /// The indexes of Jobs that are complete, such as 0,2-5.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub succeeded: String,
+    /// The indexes of Jobs that have failed and were left so.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub failed: String,
+}
+
+/// RestartRecord says what led to a restart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RestartRecord {
+    /// The attempt of the whole set that was running, from 0.
+    pub attempt: i32,
+    /// When it was decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "published::time")]
+    pub time: Option<Time>,
+    /// The rule of the failure policy that matched; absent when none did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// What was done.
+    pub action: String,
+    /// The Job that failed.
+    pub job: String,
+    /// Why it failed, as its condition says.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The message of that condition.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// ReplicatedJobStatus says how far one replicated job is.

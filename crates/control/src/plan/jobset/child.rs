@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use lockstep_api::{
     Gates,
@@ -52,13 +52,17 @@ pub struct Child {
     pub outcome: Outcome,
     /// Whether as many pods are ready or have succeeded as there should be.
     pub is_ready: bool,
+    /// Whether its own time to live has taken it away after it ended: it still counts.
+    pub is_gone: bool,
+    /// Whether it has failed and was left so, which is all that is known of it.
+    pub is_left: bool,
 }
 
 impl Child {
     /// What matters of a Job.
     pub fn of(job: Arc<Job>) -> Self {
         let (outcome, is_ready) = (outcome(&job), is_ready(&job));
-        Self { job, outcome, is_ready }
+        Self { job, outcome, is_ready, is_gone: false, is_left: false }
     }
 
     /// The Job's name.
@@ -89,6 +93,28 @@ impl Child {
     /// Whether it is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.job.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Whether it has ended, and goes away by itself.
+    pub(super) fn is_fleeting(&self) -> bool {
+        self.is_gone || (self.outcome != Outcome::Running && self.time_to_live().is_some())
+    }
+
+    /// Whether it has ended, and its time to live is over at `now`.
+    pub(super) fn is_expired(&self, now: Timestamp) -> bool {
+        let status = self.job.status.as_ref();
+        let mut conditions =
+            status.into_iter().flat_map(|status| status.conditions.iter().flatten());
+        let ended = conditions
+            .find(|one| one.status == "True" && (one.type_ == "Complete" || one.type_ == "Failed"))
+            .and_then(|one| one.last_transition_time.as_ref());
+        let (Some(ended), Some(seconds)) = (ended, self.time_to_live()) else { return false };
+        let gone = self.job.metadata.deletion_timestamp.as_ref().map_or(now, |time| time.0);
+        gone.duration_since(ended.0) >= SignedDuration::from_secs(seconds.into())
+    }
+
+    fn time_to_live(&self) -> Option<i32> {
+        self.job.spec.as_ref()?.ttl_seconds_after_finished
     }
 
     /// The Job, for requests.

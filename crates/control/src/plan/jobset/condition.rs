@@ -34,6 +34,7 @@ pub(super) fn failed(pass: &mut Pass<'_>, reason: &str, message: &str) {
 /// The set is restarted.
 pub(super) fn restarting(pass: &mut Pass<'_>, reason: &str, message: &str) {
     say(pass, (reasons::RESTARTING, true), reason, message);
+    begin_again(pass);
 }
 
 /// All Jobs are ready again.
@@ -46,6 +47,7 @@ pub(super) fn suspended(pass: &mut Pass<'_>) {
     let message = "jobset is suspended";
     say(pass, (reasons::SUSPENDED, true), reasons::SUSPENDED_JOBS, message);
     say(pass, (reasons::RESTARTING, false), reasons::JOBSET_SUSPENDED, message);
+    begin_again(pass);
 }
 
 /// The set goes on.
@@ -58,8 +60,28 @@ pub(super) fn starting(pass: &mut Pass<'_>, name: &str) {
     let message = "in order startup policy is in progress";
     flip(pass, reasons::STARTUP_COMPLETED);
     say(pass, (reasons::STARTUP_IN_PROGRESS, true), reasons::IN_ORDER_IN_PROGRESS, message);
+    // What has started in this attempt has started, also when a pod is not ready any more.
+    if !is_true(pass, reasons::STARTUP_POLICY) {
+        put(pass, starting_at(name));
+    }
+}
+
+/// The start that is over has to be gone through again.
+fn begin_again(pass: &mut Pass<'_>) {
+    let first = pass.spec().replicated_jobs.first().map(|job| job.name.clone());
+    if let Some(first) = first.filter(|_| is_true(pass, reasons::STARTUP_POLICY)) {
+        put(pass, starting_at(&first));
+    }
+}
+
+fn starting_at(name: &str) -> Condition {
     let message = format!("replicated job {name} is starting");
-    put(pass, new(reasons::STARTUP_POLICY, false, reasons::STARTUP_POLICY_IN_ORDER, &message));
+    new(reasons::STARTUP_POLICY, false, reasons::STARTUP_POLICY_IN_ORDER, &message)
+}
+
+fn is_true(pass: &Pass<'_>, kind: &str) -> bool {
+    let mut conditions = pass.status().conditions.iter();
+    conditions.any(|known| known.type_ == kind && known.status == "True")
 }
 
 /// All replicated jobs have started in order.
@@ -121,6 +143,6 @@ fn new(kind: &str, is_true: bool, reason: &str, message: &str) -> Condition {
 }
 
 /// The API keeps times to the second: what we write is what we will read.
-fn whole_second(time: Timestamp) -> Timestamp {
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }

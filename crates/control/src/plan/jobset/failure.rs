@@ -4,12 +4,12 @@
 //! previous ones; nothing else has to be remembered.
 
 use lockstep_api::{
-    jobset::{Action, FailurePolicy, FailurePolicyRule},
+    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec},
     reasons::jobset as reasons,
 };
 use regex::Regex;
 
-use super::{Bucket, Child, Event, Outcome, condition, group, pass::Pass, start};
+use super::{Bucket, Child, Event, Outcome, beyond, condition, group, pass::Pass, start};
 
 /// Decides what failed Jobs lead to, if anything. Says whether the pass is over.
 pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
@@ -19,7 +19,8 @@ pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
         condition::failed(pass, reasons::FAILED_JOBS, &failed_message(first));
         return true;
     };
-    let open: Vec<&Child> = failed.into_iter().filter(|child| !is_left(policy, child)).collect();
+    let open = failed.into_iter().filter(|child| !is_left(pass.spec(), child));
+    let open: Vec<&Child> = open.collect();
     let Some((rule, job)) = choose(policy, &open) else { return false };
     apply(pass, policy, rule, job);
     true
@@ -38,9 +39,30 @@ pub(super) fn give_up(pass: &mut Pass<'_>) -> bool {
 }
 
 /// Whether a failed Job is left alone: the first rule that matches it says so.
-fn is_left(policy: &FailurePolicy, child: &Child) -> bool {
-    let rule = policy.rules.iter().find(|rule| matches(rule, child));
-    rule.is_some_and(|rule| rule.action == Action::FailJob)
+pub(super) fn is_left(spec: &JobSetSpec, child: &Child) -> bool {
+    let mut rules = spec.failure_policy.iter().flat_map(|policy| &policy.rules);
+    let rule = rules.find(|rule| matches(rule, child));
+    child.is_left || rule.is_some_and(|rule| rule.action == Action::FailJob)
+}
+
+/// Tells of expressions that do not compile: they match nothing, and users wonder why.
+pub(super) fn tell_bad_patterns(pass: &mut Pass<'_>) {
+    let rules = pass.spec().failure_policy.iter().flat_map(|policy| &policy.rules);
+    for rule in rules {
+        for pattern in &rule.on_job_failure_message_patterns {
+            let Err(error) = Regex::new(pattern) else { continue };
+            // The last line of the error says what is wrong, those before it where.
+            let error = error.to_string();
+            let why = error.lines().last().unwrap_or_default();
+            let why = why.trim_start_matches("error: ");
+            let message = format!(
+                "failure policy rule {}: the message pattern {pattern:?} matches nothing, because \
+                 it is no regular expression: {why}",
+                rule.name
+            );
+            pass.emit(Event::warning("InvalidMessagePattern", message));
+        }
+    }
 }
 
 /// The first rule that matches a Job, and the one of its Jobs that failed first; without a rule the
@@ -93,6 +115,17 @@ fn apply(
     let suffix = first_failed(job);
     let message = format!("applying {} failure policy action{suffix}", action.as_str());
     let is_exhausted = restarts_counted(pass) >= i64::from(policy.max_restarts);
+    let spent = rule.filter(|rule| {
+        beyond::limit(pass, rule).is_some_and(|limit| beyond::restarts(pass, rule) >= limit)
+    });
+    if let Some(rule) = spent.filter(|_| action != Action::FailJobSet) {
+        let name = &rule.name;
+        let why = format!(
+            "jobset failed due to reaching max number of restarts of failure policy rule {name}{suffix}"
+        );
+        condition::failed(pass, reasons::REACHED_MAX_RESTARTS, &why);
+        return;
+    }
     let counts = match action {
         Action::FailJobSet => {
             let reason = format!("{}{}", action.as_str(), reasons::ACTION_SUFFIX);
@@ -138,6 +171,7 @@ fn apply(
     }
     let reason = format!("{}{}", action.as_str(), reasons::ACTION_SUFFIX);
     pass.emit(Event::warning(&reason, message));
+    beyond::restarted(pass, rule, action.as_str(), job);
 }
 
 /// How many restarts there were that count.

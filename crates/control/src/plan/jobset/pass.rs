@@ -120,6 +120,9 @@ impl<'a> Pass<'a> {
         if let Some(why) = self.problem {
             return Plan::wait(Waiting::Invalid(why));
         }
+        if !self.view.keeps_beyond() {
+            self.status.lockstep.clone_from(&self.view.status().lockstep);
+        }
         if self.status != *self.view.status() {
             let meta = &self.view.jobset().metadata;
             self.steps.push(Step::WriteStatus(Box::new(StatusWrite {

@@ -62,6 +62,8 @@ struct Pass {
     next: Option<Timestamp>,
     /// Whether it asks for anything that should change what is seen.
     wants_change: bool,
+    /// Whether it writes what JobSet does not have.
+    writes_beyond: bool,
     failure: Option<Failure>,
     /// Jobs that have gone while it ran: late answers about them are no news.
     gone: BTreeSet<String>,
@@ -166,7 +168,7 @@ impl JobSets {
         if let Some(pass) = &mut entry.pass {
             pass.gone.insert(uid.to_owned());
         }
-        if entry.view.job_gone(&key.name, uid) {
+        if entry.view.job_gone(&key.name, uid, now) {
             self.queue.add(set, now);
         }
     }
@@ -345,6 +347,7 @@ impl Entry {
             revision: self.view.revision(),
             next: plan.next,
             wants_change: plan.steps.iter().any(is_change),
+            writes_beyond: plan.steps.iter().any(writes_beyond),
             failure: None,
             gone: BTreeSet::new(),
         });
@@ -359,6 +362,10 @@ impl Entry {
 
 fn is_change(step: &Step) -> bool {
     !matches!(step, Step::Emit(_) | Step::Note(_))
+}
+
+fn writes_beyond(step: &Step) -> bool {
+    matches!(step, Step::WriteStatus(write) if write.status.lockstep.is_some())
 }
 
 /// The name of the Service of a set.

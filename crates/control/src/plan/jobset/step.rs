@@ -120,6 +120,15 @@ impl Event {
         Self::warning("JobCreationFailed", texts.join("\n"))
     }
 
+    /// The cluster has the CustomResourceDefinition of another version or maker.
+    pub fn beyond_not_kept() -> Self {
+        let message = "the JobSet CustomResourceDefinition of this cluster drops status.lockstep: \
+                       restart limits of single rules have no effect, and finished Jobs with a \
+                       time to live run again when a controller was away. Apply the definition \
+                       that comes with lockstep";
+        Self::warning("StatusFieldDropped", message)
+    }
+
     /// A volume claim could not be created.
     pub fn claims_not_created(why: &str) -> Self {
         Self::warning("PVCCreationFailed", why)

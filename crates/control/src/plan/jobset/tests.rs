@@ -1,6 +1,8 @@
 //! Whole histories of JobSets, step by step.
 
+mod beyond;
 mod building;
+mod driving;
 mod failing;
 mod odd;
 mod starting;

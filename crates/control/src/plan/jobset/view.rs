@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::{
     Gates,
     jobset::{JobSet, JobSetStatus},
 };
 
-use super::{Bucket, Child};
+use super::{Bucket, Child, beyond};
 
 /// One JobSet and its Jobs. Jobs are counted when they or the attempt change, so that a pass costs
 /// what changed.
@@ -24,10 +25,14 @@ pub struct View {
     counts: BTreeMap<String, Counts>,
     /// How many Jobs of any attempt there are, by replicated job.
     known: BTreeMap<String, i32>,
+    /// Jobs that have ended and go away by themselves.
+    fleeting: BTreeSet<String>,
     /// Jobs that belong nowhere, and why.
     odd: BTreeMap<String, String>,
     has_service: bool,
     claims: BTreeSet<String>,
+    /// Whether the API keeps what JobSet does not have.
+    keeps_beyond: bool,
     /// Moves with everything that is news.
     revision: u64,
 }
@@ -46,7 +51,8 @@ impl View {
     /// A set of which no Job was seen yet.
     pub fn new(jobset: JobSet, gates: Gates) -> Self {
         let status = jobset.status.clone().unwrap_or_default();
-        Self {
+        let ended = beyond::ended(&jobset, &status);
+        let mut view = Self {
             jobset,
             status,
             gates,
@@ -54,11 +60,15 @@ impl View {
             buckets: BTreeMap::new(),
             counts: BTreeMap::new(),
             known: BTreeMap::new(),
+            fleeting: BTreeSet::new(),
             odd: BTreeMap::new(),
             has_service: false,
             claims: BTreeSet::new(),
+            keeps_beyond: true,
             revision: 0,
-        }
+        };
+        ended.into_iter().for_each(|child| view.count_in(child));
+        view
     }
 
     /// Takes a version of the set; older ones than known, and the known one, are ignored. Says
@@ -80,10 +90,10 @@ impl View {
         self.buckets.clear();
         self.counts.clear();
         self.known.clear();
+        self.fleeting.clear();
         self.odd.clear();
         let children = std::mem::take(&mut self.children);
-        children.values().for_each(|child| self.count_in(child));
-        self.children = children;
+        children.into_values().for_each(|child| self.count_in(child));
         true
     }
 
@@ -98,19 +108,25 @@ impl View {
         }
         self.revision += 1;
         self.count_out(&name);
-        self.count_in(&child);
-        self.children.insert(name, child);
+        self.count_in(child);
         true
     }
 
-    /// The Job of this name and uid is gone. Says whether that was news.
-    pub fn job_gone(&mut self, name: &str, uid: &str) -> bool {
+    /// The Job of this name and uid is gone. One that has ended, and that its own time to live has
+    /// taken away, still counts. Says whether it was news.
+    pub fn job_gone(&mut self, name: &str, uid: &str, now: Timestamp) -> bool {
         let known = self.children.get(name).and_then(|child| child.job.metadata.uid.as_deref());
         if known != Some(uid) {
             return false;
         }
         self.revision += 1;
-        self.count_out(name);
+        if let Some(mut child) = self.count_out(name)
+            && child.is_fleeting()
+            && child.is_expired(now)
+        {
+            child.is_gone = true;
+            self.count_in(child);
+        }
         true
     }
 
@@ -169,6 +185,20 @@ impl View {
         self.buckets.get(&bucket).map_or(0, BTreeSet::len)
     }
 
+    /// The Jobs that have ended and go away by themselves, of any attempt.
+    pub(super) fn fleeting(&self) -> impl Iterator<Item = &Child> {
+        self.fleeting.iter().filter_map(|name| self.children.get(name))
+    }
+
+    /// The API drops what JobSet does not have: nothing of it can be kept.
+    pub(super) fn drop_beyond(&mut self) {
+        self.keeps_beyond = false;
+    }
+
+    pub(super) fn keeps_beyond(&self) -> bool {
+        self.keeps_beyond
+    }
+
     /// How far a replicated job is.
     pub(super) fn counts(&self, name: &str) -> Counts {
         self.counts.get(name).copied().unwrap_or_default()
@@ -184,25 +214,34 @@ impl View {
         self.odd.values().next().cloned()
     }
 
-    fn count_in(&mut self, child: &Child) {
+    fn count_in(&mut self, child: Child) {
+        let name = child.name().to_owned();
         match child.bucket(&self.jobset, &self.status, self.gates) {
+            // Of an attempt that is over, what is gone is gone.
+            Ok(Bucket::Previous) if child.is_gone => return,
             Ok(bucket) => {
-                self.buckets.entry(bucket).or_default().insert(child.name().to_owned());
-                self.add(child, bucket, 1);
+                self.buckets.entry(bucket).or_default().insert(name.clone());
+                self.add(&child, bucket, 1);
             }
-            Err(why) => drop(self.odd.insert(child.name().to_owned(), why)),
+            Err(why) => drop(self.odd.insert(name.clone(), why)),
         }
+        if child.is_fleeting() {
+            self.fleeting.insert(name.clone());
+        }
+        self.children.insert(name, child);
     }
 
     /// Forgets a Job.
-    fn count_out(&mut self, name: &str) {
-        let Some(child) = self.children.remove(name) else { return };
+    fn count_out(&mut self, name: &str) -> Option<Child> {
+        let child = self.children.remove(name)?;
         self.odd.remove(name);
+        self.fleeting.remove(name);
         let mut buckets = self.buckets.iter_mut();
         let found = buckets.find_map(|(bucket, names)| names.remove(name).then_some(*bucket));
         if let Some(bucket) = found {
             self.add(&child, bucket, -1);
         }
+        Some(child)
     }
 
     fn add(&mut self, child: &Child, bucket: Bucket, one: i32) {

@@ -13,12 +13,19 @@ use crate::plan::{Event, Key, Refusal, RefusalKind};
 
 impl JobSets {
     /// The status was written: this is the set now.
-    pub fn status_written(&mut self, key: &Key, jobset: &JobSet) {
-        if let Some(entry) = self.entries.get_mut(key)
-            && Some(entry.view.uid()) == jobset.metadata.uid.as_deref()
-        {
-            entry.view.jobset_seen(jobset.clone());
+    pub fn status_written(&mut self, key: &Key, jobset: &JobSet) -> Option<Event> {
+        let entry = self.entries.get_mut(key)?;
+        if Some(entry.view.uid()) != jobset.metadata.uid.as_deref() {
+            return None;
         }
+        entry.view.jobset_seen(jobset.clone());
+        let is_kept = jobset.status.as_ref().is_some_and(|status| status.lockstep.is_some());
+        let is_lost = !is_kept && entry.pass.as_ref().is_some_and(|pass| pass.writes_beyond);
+        if !(is_lost && entry.view.keeps_beyond()) {
+            return None;
+        }
+        entry.view.drop_beyond();
+        Some(Event::beyond_not_kept())
     }
 
     /// A Job was created, patched, or is being deleted: this is it now.

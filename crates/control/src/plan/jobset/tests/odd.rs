@@ -139,7 +139,7 @@ fn old_news_changes_nothing() {
     world.settle();
     let mut view = world.view();
     view.job_seen(Arc::new(old));
-    view.job_gone("js-driver-0", "another");
+    view.job_gone("js-driver-0", "another", world.now);
     let plan = plan(&view, &world.options, world.now);
     assert_eq!(plan.steps, vec![]);
 }
