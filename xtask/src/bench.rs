@@ -21,6 +21,8 @@ enum Subject {
     Cluster,
     /// Large Jobs: from creation to end, per pod, with a slow client, success policies.
     Jobs,
+    /// Restarts of large JobSets: from the failure of a pod until all run again.
+    Jobset,
 }
 
 /// Runs one benchmark in release mode.
@@ -32,6 +34,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             "cluster"
         }
         Subject::Jobs => "jobs",
+        Subject::Jobset => "jobset",
     };
     let mut bench =
         shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", name, "--"]);

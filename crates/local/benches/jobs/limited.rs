@@ -14,7 +14,7 @@ use lockstep_operator::metrics::Metrics;
 use tokio::sync::Mutex;
 
 use crate::report::{Budget, Report};
-use crate::scale;
+use crate::{meter, scale};
 
 const REQUESTS_PER_SECOND: u32 = 50;
 const SIZE: usize = 1_000;
@@ -32,7 +32,7 @@ pub(crate) async fn measure(report: &mut Report) {
     let followed = job::Feeds { jobs: feeds.jobs.clone(), pods: feeds.pods.clone() };
     let slow = limited(client.clone());
     tasks.extend(job::spawn(&slow, &followed, &metrics, JobOptions::default()));
-    scale::until_nodes(&client, NODES).await;
+    meter::until_nodes(&client, NODES).await;
     let begun = Instant::now();
     scale::create(&client, SIZE).await;
     scale::until_complete(&client).await;

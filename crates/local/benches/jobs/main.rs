@@ -6,6 +6,7 @@
 )]
 
 mod limited;
+mod meter;
 mod policy;
 #[path = "../cluster/report.rs"]
 #[expect(dead_code, reason = "the other benchmark uses the rest of it")]

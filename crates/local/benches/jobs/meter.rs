@@ -1,0 +1,64 @@
+//! What a process and its server have done so far.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client};
+
+/// Waits until so many nodes are there.
+pub(crate) async fn until_nodes(client: &Client, count: usize) {
+    let api: Api<Node> = Api::all(client.clone());
+    while api.list_metadata(&ListParams::default()).await.unwrap().items.len() < count {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// How many writes of each kind the server has answered.
+pub(crate) async fn writes(client: &Client) -> BTreeMap<String, f64> {
+    let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+    let text = client.request_text(request).await.unwrap();
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("apiserver_request_total{") else { continue };
+        let (labels, count) = rest.split_once("} ").unwrap();
+        let label = |name: &str| {
+            let from = labels.split(',').find_map(|it| it.strip_prefix(&format!("{name}=\"")));
+            from.unwrap_or_default().trim_end_matches('"').to_owned()
+        };
+        let (verb, resource) = (label("verb"), label("resource"));
+        if ["create", "update", "patch", "delete"].contains(&verb.as_str()) {
+            let count: f64 = count.parse().unwrap();
+            *counts.entry(format!("{verb} {resource} {}", label("code"))).or_insert(0.0) += count;
+            *counts.entry("all".to_owned()).or_insert(0.0) += count;
+        }
+    }
+    counts
+}
+
+/// What has come to it since.
+pub(crate) fn difference(
+    before: &BTreeMap<String, f64>,
+    after: &BTreeMap<String, f64>,
+) -> Vec<(String, f64)> {
+    let since = |(what, count): (&String, &f64)| {
+        (what.clone(), count - before.get(what).copied().unwrap_or(0.0))
+    };
+    after.iter().map(since).filter(|(_, count)| *count > 0.0).collect()
+}
+
+/// How much time this process has had on a core.
+pub(crate) fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / 100.0
+}
+
+/// How much memory this process has.
+pub(crate) fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() * 1024.0
+}

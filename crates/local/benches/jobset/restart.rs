@@ -1,0 +1,100 @@
+//! One JobSet of five Jobs on fake nodes: a pod fails, and with it all are made anew.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use lockstep_api::jobset::JobSet;
+use lockstep_local::embedded::{Embedded, Options};
+use lockstep_local::node::fake::{EXIT_CODE, FakeOptions, RUN_SECONDS};
+use serde_json::json;
+
+use crate::meter::{cpu_seconds, difference, resident_bytes, until_nodes, writes};
+use crate::report::{Budget, Report};
+
+/// Pods one fake node takes.
+const PODS_PER_NODE: usize = 110;
+
+/// How many Jobs the set has.
+const JOBS: usize = 5;
+
+/// Measures a set of so many pods: from the failure of one until all of the next attempt run.
+pub(crate) async fn measure(report: &mut Report, size: usize) {
+    let nodes = size.div_ceil(PODS_PER_NODE);
+    let options = Options { fake_nodes: Some(FakeOptions::new(nodes)), ..Options::default() };
+    let embedded = Embedded::start(options).await.unwrap();
+    let client = embedded.client();
+    until_nodes(&client, nodes).await;
+    let begun = Instant::now();
+    create(&client, size / JOBS).await;
+    until_ready(&client, 0).await;
+    let started = begun.elapsed().as_secs_f64();
+    let (cpu_before, writes_before) = (cpu_seconds(), writes(&client).await);
+    let begun = Instant::now();
+    fail_one(&client).await;
+    until_ready(&client, 1).await;
+    let took = begun.elapsed().as_secs_f64();
+    let cpu = cpu_seconds() - cpu_before;
+    let memory = resident_bytes() / 1e6;
+    let count = f64::from(u32::try_from(size).unwrap());
+    let budget = if size == 15_000 { Budget::AtMost(20.0) } else { Budget::None };
+    let name = format!("JobSet of {size} pods");
+    report.add(&format!("{name}: creation to all ready"), started, "s", Budget::None);
+    report.add(&format!("{name}: failure to all of the next attempt ready"), took, "s", budget);
+    let per_pod = cpu * 1000.0 / count;
+    report.add(&format!("{name}: CPU per pod of the restart"), per_pod, "ms", Budget::None);
+    report.add(&format!("{name}: resident memory"), memory, "MB", Budget::None);
+    for (what, writes) in difference(&writes_before, &writes(&client).await) {
+        let each = writes / count;
+        println!("  {what}: {writes} ({each:.2} per pod)");
+        if what == "all" {
+            report.add(&format!("{name}: writes per pod"), each, "", Budget::None);
+        }
+    }
+    embedded.shutdown().await;
+}
+
+async fn create(client: &Client, pods: usize) {
+    let set = json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "large"},
+        "spec": {
+            "failurePolicy": {"maxRestarts": 3},
+            "replicatedJobs": [{"name": "workers", "replicas": JOBS, "template": {"spec": {
+                "completions": pods, "parallelism": pods, "backoffLimit": 0,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [
+                    {"name": "c", "image": "none", "command": ["true"]}]}},
+            }}}],
+        },
+    });
+    let set: JobSet = serde_json::from_value(set).unwrap();
+    let api: Api<JobSet> = Api::namespaced(client.clone(), "default");
+    api.create(&PostParams::default(), &set).await.unwrap();
+}
+
+/// Lets one pod of the first Job fail.
+async fn fail_one(client: &Client) {
+    let api: Api<Pod> = Api::namespaced(client.clone(), "default");
+    let selected = ListParams::default().labels("job-name=large-workers-0").limit(1);
+    let name = api.list_metadata(&selected).await.unwrap().items.remove(0).metadata.name.unwrap();
+    let annotations = json!({RUN_SECONDS: "0", EXIT_CODE: "1"});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+    api.patch(&name, &PatchParams::default(), &patch).await.unwrap();
+}
+
+/// Waits until all Jobs of an attempt have all of their pods ready.
+async fn until_ready(client: &Client, attempt: i32) {
+    let api: Api<JobSet> = Api::namespaced(client.clone(), "default");
+    let limit = Instant::now() + Duration::from_secs(600);
+    loop {
+        let status = api.get("large").await.unwrap().status.unwrap_or_default();
+        let ready: i32 = status.replicated_jobs_status.iter().map(|one| one.ready).sum();
+        if status.restarts == attempt && usize::try_from(ready).unwrap() == JOBS {
+            return;
+        }
+        let is_over = !status.terminal_state.is_empty() || Instant::now() > limit;
+        assert!(!is_over, "{status:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
