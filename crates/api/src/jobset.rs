@@ -2,6 +2,7 @@
 
 mod cel;
 mod defaults;
+mod fill;
 mod lint;
 mod matching;
 pub mod names;

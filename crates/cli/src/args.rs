@@ -5,7 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
-    apply, create, delete, describe, down, events, get, logs, run, up, validate, version, wait,
+    apply, create, delete, describe, down, events, get, logs, operator, run, up, validate, version,
+    wait,
 };
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     Delete(delete::Options),
     /// Wait until objects are as they should be
     Wait(wait::Options),
+    /// Run JobSets on a Kubernetes cluster
+    Operator(Box<operator::Options>),
     /// Say what the API would say about manifests, without a cluster
     Validate(validate::Options),
     /// Print a completion script for a shell

@@ -20,6 +20,7 @@ mod jsonpath;
 mod logs;
 mod manifest;
 mod node;
+mod operator;
 mod output;
 mod refusal;
 mod run;
@@ -74,6 +75,7 @@ async fn dispatch(command: Command) -> Result<Exit> {
     match command {
         Command::Run(options) => return run::run(&options).await,
         Command::Up(options) => return up::run(&options).await,
+        Command::Operator(options) => return operator::run(&options).await,
         Command::Down(options) => down::run(&options).await?,
         Command::Apply(options) => apply::run(&options).await?,
         Command::Create(options) => create::run(&options).await?,

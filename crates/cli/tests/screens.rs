@@ -48,6 +48,7 @@ fn help_teaches() {
         "events --help",
         "delete --help",
         "wait --help",
+        "operator --help",
         "validate --help",
         "completions --help",
         "version --help",

@@ -21,7 +21,7 @@ const EDGES: [(&str, &[&str]); 8] = [
         "lockstep-local",
         &["lockstep-api", "lockstep-control", "lockstep-operator", "lockstep-store"],
     ),
-    ("lockstep", &["lockstep-api", "lockstep-local"]),
+    ("lockstep", &["lockstep-api", "lockstep-local", "lockstep-operator"]),
     ("xtask", &[]),
 ];
 

@@ -4,9 +4,10 @@
 
 use std::error::Error;
 
-use kube::{Client, Config};
-use lockstep_local::feeds::Feeds;
+use kube::runtime::watcher;
+use kube::{Api, Client, Config};
 use lockstep_local::node::fake::{self, FakeOptions};
+use lockstep_local::observe::Feed;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -15,8 +16,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut options = FakeOptions::new(count.parse()?);
     options.gives_heartbeats = true;
     let client = Client::try_from(Config::infer().await?)?;
-    let feeds = Feeds::start(&client);
-    let playing = fake::spawn(client, &feeds, options);
+    let config = || watcher::Config::default().page_size(500);
+    let pods = Feed::start(Api::all(client.clone()), config());
+    let nodes = Feed::start(Api::all(client.clone()), config());
+    let playing = fake::spawn(client, (&pods, &nodes), options);
     tokio::select! {
         ended = playing => ended?,
         interrupted = tokio::signal::ctrl_c() => interrupted?,

@@ -330,7 +330,7 @@ async fn start_agents(
     };
     let mut agents = Vec::new();
     if let Some(fake) = options.fake_nodes {
-        agents.push(fake::spawn(fake_client, &feeds, fake));
+        agents.push(fake::spawn(fake_client, (&feeds.pods, &feeds.nodes), fake));
     }
     // The scheduler comes when there is somewhere to place pods: whatever it says about them before
     // would be wrong a moment later.

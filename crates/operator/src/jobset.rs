@@ -22,6 +22,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, warn};
 
 use crate::config::FeatureGates;
+use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::observe::{Change, Feed, Inbox, ObjectKey, Teller};
 use crate::recorder::{Note, Recorder, Reporter, reference};
@@ -35,6 +36,8 @@ pub struct JobSetOptions {
     pub jobsets: Options,
     /// Where it runs, for events.
     pub instance: String,
+    /// Whether anything may be done. Without it everything is followed all the same.
+    pub leadership: Leadership,
     /// How many passes may run at the same time.
     pub passes_max: usize,
     /// How many requests of one pass may be on their way at the same time.
@@ -48,6 +51,7 @@ impl Default for JobSetOptions {
         Self {
             jobsets: Options::default(),
             instance: CONTROLLER.to_owned(),
+            leadership: Leadership::alone(),
             passes_max: 16,
             requests_max: 50,
             pass_time_max: Duration::from_secs(5),
@@ -136,14 +140,22 @@ struct Running {
 impl Controller {
     async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            // What nobody has a hand free for is not waited for: an answer frees one.
+            // What nobody has a hand free for is not waited for: an answer frees one. And whoever
+            // does not lead has nothing to do.
             let is_free = self.passes.len() < self.options.passes_max;
-            let due = self.jobsets.next_due().filter(|_| is_free);
-            for message in inbox.next(due).await {
+            let may_begin = is_free && self.options.leadership.may_send();
+            let due = self.jobsets.next_due().filter(|_| may_begin);
+            let messages = tokio::select! {
+                messages = inbox.next(due) => messages,
+                () = self.options.leadership.changed() => Vec::new(),
+            };
+            for message in messages {
                 self.hear(message);
             }
             while self.tasks.try_join_next().is_some() {}
-            self.begin_passes();
+            if self.options.leadership.may_send() {
+                self.begin_passes();
+            }
             self.metrics.jobset_queue.depth(self.jobsets.queue_len());
         }
     }
@@ -153,7 +165,9 @@ impl Controller {
         let jobsets = &mut self.jobsets;
         match message {
             Message::JobSet(Change::Listing) => {}
-            Message::JobSet(Change::Put(jobset)) => jobsets.jobset_seen(&jobset, now),
+            Message::JobSet(Change::Put(jobset)) => {
+                jobsets.jobset_seen(&filled_in(JobSet::clone(&jobset)), now);
+            }
             Message::JobSet(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
                 jobsets.jobset_gone(&key, &uid);
@@ -182,7 +196,7 @@ impl Controller {
     fn take_in(&mut self, key: &Key, answer: Answer, now: Timestamp) {
         let jobsets = &mut self.jobsets;
         let event = match answer {
-            Answer::StatusWritten(jobset) => jobsets.status_written(key, &jobset),
+            Answer::StatusWritten(jobset) => jobsets.status_written(key, &filled_in(*jobset)),
             Answer::JobWritten(job) => {
                 jobsets.job_written(key, job, now);
                 None
@@ -283,6 +297,12 @@ impl Controller {
             self.metrics.jobsets.reconciled(ended, running.since.elapsed());
         }
     }
+}
+
+/// A set as a webhook would have made it: where there is none, nobody has filled it in.
+fn filled_in(mut jobset: JobSet) -> JobSet {
+    jobset.fill_in();
+    jobset
 }
 
 fn parts(object: ObjectKey) -> (Key, String) {

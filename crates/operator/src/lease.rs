@@ -72,7 +72,11 @@ impl Term {
 
 /// Whether we lead.
 #[derive(Clone, Debug)]
-pub struct Leadership(watch::Receiver<Option<Term>>);
+pub struct Leadership {
+    term: watch::Receiver<Option<Term>>,
+    /// What [`Leadership::changed`] told last.
+    told: bool,
+}
 
 impl Leadership {
     /// Of somebody who is alone.
@@ -80,29 +84,37 @@ impl Leadership {
         let forever = Duration::from_secs(60 * 60 * 24 * 365 * 30);
         let term = Term { until: Instant::now() + forever, until_date: Timestamp::MAX };
         // What was sent last stays when nobody sends any more.
-        Self(watch::channel(Some(term)).1)
+        Self::following(watch::channel(Some(term)).1)
     }
 
     /// Of somebody who never leads.
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self(watch::channel(None).1)
+        Self::following(watch::channel(None).1)
+    }
+
+    fn following(term: watch::Receiver<Option<Term>>) -> Self {
+        Self { term, told: false }
     }
 
     /// Whether something may be sent at this moment.
     pub fn may_send(&self) -> bool {
-        self.0.borrow().is_some_and(|term| !term.is_over())
+        self.term.borrow().is_some_and(|term| !term.is_over())
     }
 
-    /// Waits until whether we lead has changed, or never returns.
+    /// Waits until whether we lead is something else than it was when this last returned; at first,
+    /// until we lead. Nothing is lost when the waiting is given up.
     pub async fn changed(&mut self) {
-        let before = self.0.borrow_and_update().is_some();
-        while self.0.changed().await.is_ok() {
-            if self.0.borrow_and_update().is_some() != before {
+        loop {
+            let leads = self.term.borrow_and_update().is_some();
+            if leads != self.told {
+                self.told = leads;
                 return;
             }
+            if self.term.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
-        std::future::pending().await
     }
 }
 
@@ -121,7 +133,7 @@ impl Election {
         let (term, terms) = watch::channel(None);
         let candidate = Candidate { api: api.clone(), options: options.clone(), term, seen: None };
         let task = tokio::spawn(candidate.run());
-        Self { task, leadership: Leadership(terms), api, options }
+        Self { task, leadership: Leadership::following(terms), api, options }
     }
 
     /// Whether we lead.

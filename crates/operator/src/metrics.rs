@@ -2,6 +2,7 @@
 
 mod job;
 mod jobset;
+mod process;
 mod queue;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use prometheus_client::registry::Registry;
 
 pub use job::JobMetrics;
 pub use jobset::JobSetMetrics;
+pub use process::Process;
 pub use queue::QueueMetrics;
 
 /// All counters of the controllers of one process.

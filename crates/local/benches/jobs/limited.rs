@@ -26,7 +26,8 @@ pub(crate) async fn measure(report: &mut Report) {
     let client = embedded.client();
     let feeds = Feeds::start(&client);
     let mut tasks = controllers::spawn(&client, &feeds, &ControllerOptions::default());
-    tasks.push(fake::spawn(client.clone(), &feeds, FakeOptions::new(NODES)));
+    let followed = (&feeds.pods, &feeds.nodes);
+    tasks.push(fake::spawn(client.clone(), followed, FakeOptions::new(NODES)));
     tasks.push(scheduler::spawn(client.clone(), &feeds, SchedulerOptions::default()));
     let metrics = Arc::<Metrics>::default();
     let followed = job::Feeds { jobs: feeds.jobs.clone(), pods: feeds.pods.clone() };

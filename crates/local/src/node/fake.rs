@@ -31,7 +31,6 @@ use tracing::warn;
 
 use super::agent::{Agent, AgentOptions, Backend, Ended, Launched};
 use super::status::{NodeDescription, register};
-use crate::feeds::Feeds;
 use crate::observe::Feed;
 
 /// How long the main containers of a pod run, in seconds; fractions are allowed.
@@ -85,8 +84,12 @@ impl FakeOptions {
 }
 
 /// Registers the nodes and runs their pods until the task is aborted.
-pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<()> {
-    let feeds = feeds.clone();
+pub fn spawn(
+    client: Client,
+    (pods, nodes): (&Feed<Pod>, &Feed<Node>),
+    options: FakeOptions,
+) -> JoinHandle<()> {
+    let (pods, nodes) = (pods.clone(), nodes.clone());
     tokio::spawn(async move {
         let register_all = futures::stream::iter(0..options.count).for_each_concurrent(
             REGISTER_AT_ONCE,
@@ -103,7 +106,7 @@ pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<
         register_all.await;
         let (sender, receiver) = mpsc::unbounded_channel();
         let known = heartbeat::Shared::default();
-        let nodes = note(&feeds.nodes, Arc::clone(&known));
+        let nodes = note(&nodes, Arc::clone(&known));
         let (ends, due) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(tell_ends(due, sender));
@@ -112,7 +115,7 @@ pub fn spawn(client: Client, feeds: &Feeds, options: FakeOptions) -> JoinHandle<
         }
         let backend = Arc::new(FakeBackend { count: options.count, ends, known });
         // Ends with this task.
-        let _agent = Agent::start(client, feeds.pods, backend, receiver, options.agent);
+        let _agent = Agent::start(client, pods, backend, receiver, options.agent);
         nodes.await;
     })
 }

@@ -61,7 +61,8 @@ impl Cluster {
     }
 
     pub(crate) fn start_fake_nodes(&mut self, options: FakeOptions) {
-        self.tasks.push(fake::spawn(self.client.clone(), &self.feeds, options));
+        let feeds = (&self.feeds.pods, &self.feeds.nodes);
+        self.tasks.push(fake::spawn(self.client.clone(), feeds, options));
     }
 
     pub(crate) async fn without_nodes() -> Self {
