@@ -166,6 +166,11 @@ impl Status {
         Self::failure(403, "Forbidden", message).with_details(about(resource, name))
     }
 
+    /// 403 from a webhook, in its own words.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::failure(403, "Forbidden", message)
+    }
+
     /// 404 about one object: `jobs.batch "x" not found`.
     pub fn not_found(resource: &Resource, name: &str) -> Self {
         let message = format!("{} {name:?} not found", resource.group_resource());

@@ -4,6 +4,7 @@
 //! Whatever costs time (filling in, checking, patching, encoding) happens in the caller on a
 //! snapshot. The lock is held only to put a finished change in and to let a batch become visible.
 
+mod admission;
 mod commit;
 mod janitor;
 mod list;
@@ -28,6 +29,7 @@ pub use watch::Watch;
 pub use write::{Deleted, WriteOptions, Written};
 
 use crate::journal::{Journal, JournalError, disk::DiskJournal};
+use admission::Webhooks;
 use commit::Core;
 use list::Retained;
 
@@ -128,7 +130,7 @@ impl Cluster {
         limits: Limits,
         mut journal: Option<Box<dyn Journal>>,
     ) -> Result<Self, OpenError> {
-        let catalog = Catalog::new(registry);
+        let catalog = Catalog::new(registry).with_admission(Arc::new(Webhooks));
         let loaded = journal.as_mut().map(|journal| journal.load()).transpose()?;
         let (store, uid) = match loaded {
             Some(loaded) => {

@@ -15,6 +15,7 @@ use std::{
 use jiff::Timestamp;
 use lockstep_api::builtin;
 use lockstep_operator::{
+    exclusive,
     job::{self, JobOptions},
     jobset::{self, JobSetOptions},
     metrics::Metrics,
@@ -351,6 +352,7 @@ async fn start_agents(
         };
         let jobsets = JobSetOptions::default().with_gates(gates);
         agents.push(jobset::spawn(&client, &followed, metrics, jobsets));
+        agents.push(exclusive::spawn(&client, &feeds.pods, &feeds.nodes));
     }
     Ok((node, agents))
 }

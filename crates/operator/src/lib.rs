@@ -2,6 +2,7 @@
 //! `lockstep-control` decide, and carries out what they decided. It decides nothing itself.
 
 pub mod config;
+pub mod exclusive;
 pub mod job;
 pub mod jobset;
 pub mod lease;

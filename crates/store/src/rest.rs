@@ -12,7 +12,7 @@ mod patch;
 mod pod;
 mod update;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use lockstep_api::{
     Registry, Resource, Status,
@@ -36,6 +36,16 @@ use crate::{
 pub struct Catalog {
     registry: Registry,
     stored: BTreeMap<Arc<str>, Arc<Resource>>,
+    admission: Option<Arc<dyn Admission>>,
+}
+
+/// What new objects go through beyond what their kind says: what webhooks are on other clusters.
+pub trait Admission: fmt::Debug + Send + Sync {
+    /// Changes a new object that is filled in and not checked so far, or refuses it.
+    ///
+    /// # Errors
+    /// What the writer is told.
+    fn admit(&self, scene: &Scene<'_>, object: &mut Json) -> Result<(), Status>;
 }
 
 impl Catalog {
@@ -46,7 +56,14 @@ impl Catalog {
             .filter(|resource| !resource.strategy.is_converted())
             .map(|resource| (Arc::clone(&resource.table), Arc::clone(resource)))
             .collect();
-        Self { registry, stored }
+        Self { registry, stored, admission: None }
+    }
+
+    /// The same, with something that new objects go through.
+    #[must_use]
+    pub fn with_admission(mut self, admission: Arc<dyn Admission>) -> Self {
+        self.admission = Some(admission);
+        self
     }
 
     /// The kinds by path.

@@ -74,3 +74,34 @@ impl JobSetMetrics {
         self.took.get_or_create(&[controller]).observe(took.as_secs_f64());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    // rule: jobset 3.18
+    #[test]
+    fn names_and_labels_are_those_jobset_has() {
+        let metrics = Metrics::new();
+        let set = Key { namespace: "ns".to_owned(), name: "js".to_owned() };
+        metrics.jobsets.note(Fact::Completed, &set);
+        metrics.jobsets.note(Fact::Failed, &set);
+        metrics.jobsets.reconciled(Ended::Error, Duration::from_millis(7));
+        metrics.jobsets.reconciled(Ended::SuccessForNow, Duration::from_millis(7));
+        let mut text = String::new();
+        metrics.write(&mut text).unwrap();
+        let wanted = [
+            r#"jobset_completed_total{jobset_name="js",namespace="ns"} 1"#,
+            r#"jobset_failed_total{jobset_name="js",namespace="ns"} 1"#,
+            r#"controller_runtime_reconcile_errors_total{controller="jobset"} 1"#,
+            r#"controller_runtime_reconcile_total{controller="jobset",result="error"} 1"#,
+            r#"controller_runtime_reconcile_total{controller="jobset",result="requeue_after"} 1"#,
+            r#"controller_runtime_reconcile_time_seconds_count{controller="jobset"} 2"#,
+            r#"workqueue_depth{name="jobset"} 0"#,
+        ];
+        for line in wanted {
+            assert!(text.contains(line), "{line} is not in {text}");
+        }
+    }
+}

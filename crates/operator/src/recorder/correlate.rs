@@ -452,6 +452,7 @@ mod tests {
         assert_eq!(recent.get_mut(&1), None);
     }
 
+    // rule: jobset 3.13
     #[test]
     fn the_newer_form_counts_in_a_series_and_keeps_versions_of_the_object_apart() {
         let action = Some("Reconciling");

@@ -45,6 +45,9 @@ fn accept(
     admission::set_priority(scene, object, name)?;
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);
+    if let Some(admission) = &scene.catalog.admission {
+        admission.admit(scene, object)?;
+    }
     checks.extend(admission::allocate(scene, object, None, name)?);
     if strategy.has_generation() {
         metadata::metadata(object).insert("generation".to_owned(), 1.into());

@@ -117,7 +117,7 @@ fn a_job_that_is_there_already_is_taken_if_it_is_ours_and_told_of_if_not() {
     for (uid, is_failure) in [("set", false), ("another", true)] {
         let mut world = pair(json!({}));
         let mut sets = driver(&world);
-        next(&mut sets, world.now);
+        let _ = next(&mut sets, world.now);
         world.settle();
         let mut found: Job = world.jobs["js-driver-0"].clone();
         found.metadata.owner_references.as_mut().unwrap()[0].uid = uid.to_owned();
@@ -139,7 +139,7 @@ fn a_pass_that_fails_is_tried_again_later_and_later() {
     let mut now = world.now;
     let mut delays = Vec::new();
     for _ in 0..4 {
-        next(&mut sets, now);
+        let _ = next(&mut sets, now);
         sets.job_not_created(&key(), &refusal(RefusalKind::Refused), None, now);
         assert_eq!(sets.done(&key(), now), Some(Ended::Error));
         let due = sets.next_due().unwrap();
