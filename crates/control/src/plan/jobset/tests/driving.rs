@@ -149,7 +149,7 @@ fn a_pass_that_fails_is_tried_again_later_and_later() {
     assert_eq!(delays, [200, 400, 800, 1600]);
 }
 
-// rule: jobset Q17
+// rule: jobset 3.8
 #[test]
 fn a_restart_is_decided_once_however_old_the_view() {
     let (mut sets, mut world) = started();
