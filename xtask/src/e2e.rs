@@ -1,6 +1,7 @@
 //! End-to-end checks: the real binary, real kubectl, real processes.
 
 mod check;
+mod conformance;
 mod crash;
 mod kubectl;
 mod pytorch;
@@ -35,11 +36,21 @@ enum Suite {
     Unprivileged,
     /// A training with PyTorch, where that can be installed.
     Pytorch,
+    /// What any cluster that runs JobSets must do: the embedded one, and a real control plane with
+    /// `lockstep operator`.
+    Conformance,
 }
 
 /// Runs the suites asked for, all of them to the end, then says how many checks passed.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let all = [Suite::Kubectl, Suite::Crash, Suite::Restart, Suite::Unprivileged, Suite::Pytorch];
+    let all = [
+        Suite::Kubectl,
+        Suite::Conformance,
+        Suite::Crash,
+        Suite::Restart,
+        Suite::Unprivileged,
+        Suite::Pytorch,
+    ];
     let suites = if options.suites.is_empty() { &all[..] } else { &options.suites };
     let binary = up::build(options.release)?;
     let mut summary = Summary::default();
@@ -50,6 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Suite::Restart => restart::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),
             Suite::Pytorch => pytorch::run(&binary),
+            Suite::Conformance => conformance::run(&binary),
         };
         match outcome {
             Ok(done) => summary.add(done),

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Which crates of ours each crate may use: the table of ARCHITECTURE.md, for the crates there are.
-const EDGES: [(&str, &[&str]); 8] = [
+const EDGES: [(&str, &[&str]); 9] = [
     ("lockstep-api", &[]),
     ("lockstep-control", &["lockstep-api"]),
     ("lockstep-store", &["lockstep-api"]),
@@ -22,6 +22,7 @@ const EDGES: [(&str, &[&str]); 8] = [
         &["lockstep-api", "lockstep-control", "lockstep-operator", "lockstep-store"],
     ),
     ("lockstep", &["lockstep-api", "lockstep-local", "lockstep-operator"]),
+    ("lockstep-conformance", &[]),
     ("xtask", &[]),
 ];
 

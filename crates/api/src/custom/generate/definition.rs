@@ -25,6 +25,10 @@ const DROPPED: [&str; 6] = [
     "example",
 ];
 
+/// Where the schema has the name of a rule of the failure policy.
+const RULE_NAME: &str =
+    "/properties/spec/properties/failurePolicy/properties/rules/items/properties/name";
+
 /// The definition of JobSets.
 pub(super) fn jobsets(schemas: &BTreeMap<String, Value>) -> Value {
     let columns = jobset::PRINTED.iter().map(|printed| {
@@ -41,6 +45,10 @@ pub(super) fn jobsets(schemas: &BTreeMap<String, Value>) -> Value {
     schema["properties"]["metadata"] = json!({"type": "object"});
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("x-kubernetes-group-version-kind");
+    }
+    // A webhook names rules that have no name; without one they would be refused for that.
+    if let Some(name) = schema.pointer_mut(RULE_NAME) {
+        name["default"] = "".into();
     }
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

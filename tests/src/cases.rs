@@ -1,0 +1,48 @@
+//! All cases, by what they are about.
+
+mod api;
+mod children;
+mod ends;
+mod order;
+mod restarts;
+mod stories;
+mod suspension;
+
+use anyhow::Result;
+use futures::future::LocalBoxFuture;
+
+use crate::world::World;
+
+/// Something a cluster must do.
+pub(crate) struct Case {
+    /// What it is, as a claim.
+    pub(crate) name: &'static str,
+    /// Fails when it does not.
+    pub(crate) run: fn(World) -> LocalBoxFuture<'static, Result<()>>,
+}
+
+/// Names functions as cases.
+macro_rules! cases {
+    ($($name:ident),+ $(,)?) => {
+        pub(super) const CASES: &[$crate::cases::Case] = &[$($crate::cases::Case {
+            name: stringify!($name),
+            run: |world| Box::pin($name(world)),
+        }),+];
+    };
+}
+use cases;
+
+/// Every case there is.
+pub(crate) fn all() -> Vec<Case> {
+    let rooms = [
+        api::CASES,
+        children::CASES,
+        order::CASES,
+        restarts::CASES,
+        suspension::CASES,
+        ends::CASES,
+        stories::CASES,
+    ];
+    let copy = |case: &Case| Case { name: case.name, run: case.run };
+    rooms.into_iter().flatten().map(copy).collect()
+}
