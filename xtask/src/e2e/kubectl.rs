@@ -2,6 +2,7 @@
 //! suite in the API server's specification.
 
 mod jobs;
+mod jobsets;
 mod objects;
 pub(crate) mod pods;
 mod server;
@@ -33,6 +34,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         watches::checks(&mut suite);
         pods::checks(&mut suite);
         jobs::checks(&mut suite);
+        jobsets::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();
