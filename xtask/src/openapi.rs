@@ -35,6 +35,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "Event",
             "Namespace",
             "Node",
+            "PersistentVolumeClaim",
             "Pod",
             "Secret",
             "Service",

@@ -19,6 +19,7 @@ use crate::{
         secret::SecretStrategy,
         service::ServiceStrategy,
         service_account::ServiceAccountStrategy,
+        volume_claim::VolumeClaimStrategy,
     },
     pod::PodStrategy,
     resource::{Registry, Resource, Scope, Subresource},
@@ -60,6 +61,15 @@ fn core() -> Vec<Resource> {
             .below("finalize", &["update"])
             .below("status", STATUS),
         resource(core, "nodes", "Node", Cluster, NodeStrategy).short("no").below("status", STATUS),
+        resource(
+            core,
+            "persistentvolumeclaims",
+            "PersistentVolumeClaim",
+            Namespaced,
+            VolumeClaimStrategy,
+        )
+        .short("pvc")
+        .below("status", STATUS),
         resource(core, "pods", "Pod", Namespaced, PodStrategy)
             .short("po")
             .category("all")
@@ -195,6 +205,7 @@ mod tests {
                 "v1/events",
                 "v1/namespaces",
                 "v1/nodes",
+                "v1/persistentvolumeclaims",
                 "v1/pods",
                 "v1/secrets",
                 "v1/serviceaccounts",

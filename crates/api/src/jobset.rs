@@ -18,6 +18,14 @@ pub use strategy::JobSetStrategy;
 pub use table::{PRINTED, Printed};
 pub use types::*;
 
+use crate::{field::ErrorList, strategy::Json};
+
+/// Says what is wrong with the volume claim policies of a new set whose claims exist already;
+/// `find` gives the claim of a name in the namespace of the set.
+pub fn validate_existing_claims(object: &Json, find: impl Fn(&str) -> Option<Json>) -> ErrorList {
+    validation::validate_existing(object, find)
+}
+
 /// The API group.
 pub const GROUP: &str = "jobset.x-k8s.io";
 /// The API version.

@@ -13,6 +13,7 @@ pub mod priority_class;
 pub mod secret;
 pub mod service;
 pub mod service_account;
+pub mod volume_claim;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -250,8 +250,21 @@ fn jobset_different_policies() {
 
 #[test]
 fn jobset_parameter_server() {
-    let output = run("jobset-parameter-server.yaml", &["--dry-run"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (items, output) = objects_of("jobset-parameter-server.yaml");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(restarts(&items[0]), (3, 3), "three restarts, then it is over");
+    assert_eq!(items[0]["status"]["terminalState"], "Failed");
+    assert!(said.contains("(parameterServer: RestartJobSet), for replicated job server"), "{said}");
+}
+
+#[test]
+fn jobset_shared_volume() {
+    let (items, output) = objects_of("jobset-shared-volume.yaml");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    ends_with(&items[0], &[COMPLETED]);
+    assert!(said.contains("[checkpoints-evaluate-0-0] 4 checkpoints\n"), "{said}");
 }
 
 /// When a pod was ready, and when the Jobs of a replicated job were made: seconds of the same form.

@@ -1,10 +1,11 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
-//! the life and death of nodes. Each follows what it needs through a client and runs until it is
-//! aborted.
+//! volume claims, the life and death of nodes. Each follows what it needs through a client and runs
+//! until it is aborted.
 
 pub mod endpoints;
 pub mod node_lifecycle;
 pub mod service_account;
+pub mod volume_claims;
 
 use kube::Client;
 use tokio::task::JoinHandle;
@@ -16,6 +17,8 @@ use crate::feeds::Feeds;
 pub struct ControllerOptions {
     /// When nodes count as lost and what follows.
     pub nodes: node_lifecycle::NodeLifecycleOptions,
+    /// Where the volumes of claims are, if there is a node that has any.
+    pub claims: Option<std::path::PathBuf>,
 }
 
 /// Starts all controllers.
@@ -24,5 +27,6 @@ pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec
         service_account::spawn(client.clone()),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
+        volume_claims::spawn(client.clone(), feeds, options.claims.clone()),
     ]
 }

@@ -323,6 +323,7 @@ async fn start_agents(
         fake::retire(&fake_client, fake_count).await;
     }
     let feeds = Feeds::start(&server.client(User::component("kube-controller-manager")));
+    let claims = folders.as_ref().map(|folders| folders.dirs.claims());
     let node = match (options.node, folders) {
         (Some(node), Some(folders)) => {
             Some(Node::start(&options.node_name, folders, server, &feeds, node).await?)
@@ -339,7 +340,8 @@ async fn start_agents(
         let client = server.client(User::component("kube-scheduler"));
         agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
-        agents.extend(controllers::spawn(&client, &feeds, &ControllerOptions::default()));
+        let wanted = ControllerOptions { claims, ..ControllerOptions::default() };
+        agents.extend(controllers::spawn(&client, &feeds, &wanted));
         let gates = options.configuration.feature_gates;
         let jobs = options.jobs.with_gates(gates);
         let followed = job::Feeds { jobs: feeds.jobs.clone(), pods: feeds.pods.clone() };

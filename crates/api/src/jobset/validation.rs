@@ -5,6 +5,8 @@ mod coordinator;
 mod failure_policy;
 mod replicated_jobs;
 
+pub(super) use claims::validate_existing;
+
 use serde_json::Value;
 
 use super::JobSetSpec;

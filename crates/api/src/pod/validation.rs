@@ -36,6 +36,7 @@ mod windows;
 
 pub use status::validate_status_update;
 pub use update::validate_update;
+pub(crate) use volume::validate_claim_spec;
 
 pub(super) use rules::{list, text};
 

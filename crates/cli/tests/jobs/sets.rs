@@ -119,8 +119,80 @@ fn sets_on_a_running_cluster_are_run_listed_and_described() {
         "Failed (ReachedMaxRestarts: jobset failed due to reaching max number of restarts",
         "2 of 2 restarts used, 0 left",
         "RestartJobSetFailurePolicyAction",
-        "again-w-0",
+        "BackoffLimitExceeded",
     ] {
         assert!(described.contains(want), "{want}\n{described}");
+    }
+}
+
+const CLAIM: &str = "volumeClaimPolicies: [{templates: [{metadata: {name: data}, spec: \
+                     {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}], \
+                     retentionPolicy: {whenDeleted: Retain}}]";
+
+/// A set whose workers write to a volume they share.
+fn set_with_claim(name: &str, policy: &str) -> String {
+    let mounted = set(name, policy, "echo $HOSTNAME > /data/kept");
+    mounted.replace("command: [", "volumeMounts: [{name: data, mountPath: /data}], command: [")
+}
+
+#[test]
+fn volumes_of_a_set_are_kept_or_go_with_it() {
+    let up = Up::lasting();
+    let (code, _, said) = up.run("run --cluster -", &set_with_claim("kept", CLAIM));
+    assert_eq!(code, Some(0), "{said}");
+    let deleted = CLAIM.replace("Retain", "Delete");
+    let (code, _, said) = up.run("run --cluster -", &set_with_claim("gone", &deleted));
+    assert_eq!(code, Some(0), "{said}");
+    let (_, table, _) = up.run("get pvc", "");
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 2, "{table}");
+    for (row, name) in rows.iter().zip(["data-gone", "data-kept"]) {
+        assert_eq!(row[..2], [name, "Bound"], "{table}");
+        assert_eq!(row[3..5], ["1Gi", "RWX"], "{table}");
+    }
+    let folders = up.folder().join("here/node/claims");
+    let count = || std::fs::read_dir(&folders).map_or(0, Iterator::count);
+    assert_eq!(count(), 2);
+    // One that is there must be spelled out as it is now, and be kept.
+    let (_, _, said) = up.run("delete jobset kept gone", "");
+    up.wait_for("get pvc -o name", "persistentvolumeclaim/data-kept\n");
+    let (code, _, refused) = up.run("apply -f -", &set_with_claim("kept", &deleted));
+    assert_eq!(code, Some(2), "{said}{refused}");
+    for want in [
+        "spec does not match existing PVC data-kept in namespace default",
+        "retentionPolicy must be retain when PVC exists",
+    ] {
+        assert!(refused.contains(want), "{want}\n{refused}");
+    }
+    let begun = std::time::Instant::now();
+    while count() != 1 {
+        assert!(begun.elapsed().as_secs() < 60, "the folder of data-gone goes with it");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let kept = std::fs::read_dir(&folders).expect("there").flatten().next().expect("one");
+    assert!(kept.path().join("kept").is_file());
+}
+
+#[test]
+fn a_claim_in_use_stays_until_its_pods_have_ended() {
+    let up = Up::start();
+    let claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\nspec: \
+                 {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}\n---\n";
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  restartPolicy: Never\n  \
+               terminationGracePeriodSeconds: 1\n  \
+               volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n  containers: [{name: m, \
+               image: x, command: [sleep, '600'], volumeMounts: [{name: v, mountPath: /v}]}]\n";
+    let (code, _, said) = up.run("apply -f -", &[claim, pod].concat());
+    assert_eq!(code, Some(0), "{said}");
+    up.wait_for("get pod p", "Running");
+    up.run("delete pvc c --wait=false", "");
+    let (_, table, _) = up.run("get pvc c", "");
+    assert!(table.contains("Terminating"), "{table}");
+    up.run("delete pod p", "");
+    let begun = std::time::Instant::now();
+    while up.run("get pvc -o name", "").1.contains('c') {
+        assert!(begun.elapsed().as_secs() < 60, "nobody uses it any more");
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }

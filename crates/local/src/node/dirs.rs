@@ -42,6 +42,11 @@ impl NodeDirs {
         self.pod(uid).join("volumes")
     }
 
+    /// The volumes of all claims: these stay when pods go.
+    pub fn claims(&self) -> PathBuf {
+        self.node.join("claims")
+    }
+
     /// What all pods of this cluster have in memory: nothing else of it is outside the data
     /// directory.
     pub fn memory(&self) -> PathBuf {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodSpec, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodSpec, Secret, Service};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 /// What is known when a container is started. What is not in a map does not exist.
@@ -12,6 +12,8 @@ pub struct Sources {
     pub config_maps: BTreeMap<String, ConfigMap>,
     /// Secrets of the pod's namespace, by name.
     pub secrets: BTreeMap<String, Secret>,
+    /// Volume claims of the pod's namespace, by name.
+    pub claims: BTreeMap<String, PersistentVolumeClaim>,
     /// Services, of any namespace.
     pub services: Vec<Service>,
     /// Service account tokens by audience and requested seconds; the empty audience is the API
@@ -39,6 +41,8 @@ pub struct References {
     pub config_maps: BTreeSet<String>,
     /// Secrets.
     pub secrets: BTreeSet<String>,
+    /// Volume claims.
+    pub claims: BTreeSet<String>,
     /// Service account tokens by audience and requested seconds.
     pub tokens: BTreeSet<(String, i64)>,
 }
@@ -75,6 +79,8 @@ fn of_volumes(spec: &PodSpec, found: &mut References) {
     for volume in spec.volumes.iter().flatten() {
         found.config_maps.extend(volume.config_map.as_ref().map(|source| source.name.clone()));
         found.secrets.extend(volume.secret.as_ref().and_then(|source| source.secret_name.clone()));
+        let claim = volume.persistent_volume_claim.as_ref();
+        found.claims.extend(claim.map(|source| source.claim_name.clone()));
         let projected = volume.projected.iter().flat_map(|projected| &projected.sources);
         for source in projected.flatten() {
             found.config_maps.extend(source.config_map.as_ref().map(|found| found.name.clone()));

@@ -2,6 +2,7 @@
 //! date while they run.
 
 mod atomic;
+mod claim;
 mod host_path;
 mod ownership;
 mod payload;
@@ -154,10 +155,16 @@ fn prepare_one(
         let path = host_path::check(Path::new(&wanted.path), wanted.type_.as_deref(), dirs.data())?;
         return Ok(prepared(path, false));
     }
-    if volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some() {
-        return Err("persistentVolumeClaim volumes are not supported by this node; \
-             use a hostPath or emptyDir volume"
-            .to_owned());
+    if let Some(source) = &volume.persistent_volume_claim {
+        let path = claim::folder(pod, &source.claim_name, sources, dirs)?;
+        return Ok(prepared(path, source.read_only == Some(true)));
+    }
+    if volume.ephemeral.is_some() {
+        return Err(
+            "ephemeral volumes are not supported by this node; use an emptyDir volume or a \
+                    persistentVolumeClaim"
+                .to_owned(),
+        );
     }
     // Whatever else there is, its one field besides the name says what.
     let kind = serde_json::to_value(volume)

@@ -4,14 +4,16 @@
 use std::{collections::BTreeSet, net::Ipv4Addr, sync::Arc};
 
 use lockstep_api::{
-    Status, json,
+    Status,
+    field::ErrorList,
+    jobset, json,
     kinds::service::{self, ClusterIp, NodePortError},
     pod,
     strategy::Json,
 };
 
 use super::{Scene, metadata::hash};
-use crate::change::Check;
+use crate::{change::Check, object};
 
 /// Addresses at the start of the range that are only given to those who ask for them.
 const STATIC_ADDRESSES: u32 = 256;
@@ -51,6 +53,17 @@ pub(super) fn set_priority(scene: &Scene<'_>, object: &mut Json, name: &str) -> 
     };
     pod::set_priority(object, value, policy)
         .map_err(|why| Status::forbidden(scene.resource, name, &why))
+}
+
+/// Says what is wrong with a new JobSet whose volume claims exist already.
+pub(super) fn claim_faults(scene: &Scene<'_>, object: &Json) -> ErrorList {
+    let is_set = scene.resource.group == jobset::GROUP && scene.resource.plural == jobset::PLURAL;
+    let claims = scene.catalog.registry().get("", "v1", "persistentvolumeclaims");
+    let Some(claims) = claims.filter(|_| is_set) else { return ErrorList::new() };
+    let namespace = json::text(object, &["metadata", "namespace"]);
+    jobset::validate_existing_claims(object, |name| {
+        scene.view.get(&claims.table, &object::key(namespace, name)).map(|claim| claim.json())
+    })
 }
 
 /// Gives a service the address and the ports of nodes it wants. Nothing may happen to other

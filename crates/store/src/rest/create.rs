@@ -59,6 +59,7 @@ fn accept(
         });
     errors.extend(metadata::finalizer_faults(scene, object));
     errors.extend(strategy.validate_create(object));
+    errors.extend(admission::claim_faults(scene, object));
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }

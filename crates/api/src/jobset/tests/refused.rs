@@ -5,6 +5,7 @@ use crate::{
     builtin,
     decode::{self, FieldValidation},
     gates::Gates,
+    jobset::validate_existing_claims,
     strategy::Strategy,
 };
 
@@ -501,4 +502,42 @@ fn values_of_the_wrong_type_are_refused_with_their_path() {
 fn a_created_set_passes_its_own_update() {
     let old = created(&manifest(json!({})));
     assert_eq!(JOBSET.validate_update(&old, &old), vec![]);
+}
+
+// rule: jobset 1.7
+#[test]
+fn claims_that_exist_must_be_what_is_wanted_and_be_kept() {
+    let spec = json!({"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}});
+    let set = |kept: &str| {
+        let mut object = manifest(json!({"volumeClaimPolicies": [{
+            "templates": [{"metadata": {"name": "data"}, "spec": spec}],
+            "retentionPolicy": {"whenDeleted": kept},
+        }]}));
+        object["metadata"]["namespace"] = json!("ns");
+        object.as_object().unwrap().clone()
+    };
+    let faults = |kept: &str, existing: &Value| -> Vec<String> {
+        let find = |name: &str| {
+            assert_eq!(name, "data-js");
+            json!({"spec": existing}).as_object().cloned()
+        };
+        let errors = validate_existing_claims(&set(kept), find);
+        errors.iter().map(ToString::to_string).collect()
+    };
+    assert!(validate_existing_claims(&set("Delete"), |_| None).is_empty(), "there is none");
+    assert!(faults("Retain", &spec).is_empty());
+    assert_eq!(
+        faults("Delete", &spec),
+        ["spec.volumeClaimPolicies[0].retentionPolicy.whenDeleted: Invalid value: \"Delete\": \
+          retentionPolicy must be retain when PVC exists"]
+    );
+    // What was filled in since counts: the template has to spell it out.
+    let mut bound = spec.clone();
+    bound["volumeName"] = json!("pvc-1");
+    let found = faults("Retain", &bound);
+    assert_eq!(found.len(), 1);
+    let (path, why) = found[0].split_once(": Invalid value: ").unwrap();
+    assert_eq!(path, "spec.volumeClaimPolicies[0].template[0].spec");
+    assert!(why.ends_with(": spec does not match existing PVC data-js in namespace ns"), "{why}");
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::{Container, PersistentVolumeClaimSpec, PodSpec};
 
 use crate::{
     field::{ErrorList, FieldError, Path},
-    jobset::{JobSetSpec, ReplicatedJob, names::claim},
-    json::at,
-    kinds::each,
+    jobset::{JobSetSpec, ReplicatedJob, WhenDeleted, names::claim},
+    json::{at, text},
+    kinds::{each, view},
     names,
     strategy::Json,
 };
@@ -34,6 +34,40 @@ pub(super) fn validate(jobset: &str, object: &Json, spec: &JobSetSpec) -> ErrorL
                 errors.push(FieldError::invalid(&path, name, why));
             }
             errors.extend(validate_mounts(name, object, spec));
+        }
+    }
+    errors
+}
+
+/// Says what is wrong with policies whose claims exist already; `find` gives the claim of a name.
+/// Its spec must be that of the template, to the letter, and it must not be deleted with the set.
+pub(crate) fn validate_existing(object: &Json, find: impl Fn(&str) -> Option<Json>) -> ErrorList {
+    let spec: JobSetSpec = view(object, "spec", &mut ErrorList::new());
+    let (jobset, namespace) =
+        (text(object, &["metadata", "name"]), text(object, &["metadata", "namespace"]));
+    let path = Path::new("spec").child("volumeClaimPolicies");
+    let mut errors = ErrorList::new();
+    for (i, policy) in spec.volume_claim_policies.iter().enumerate() {
+        let kept = policy.retention_policy.as_ref().and_then(|policy| policy.when_deleted);
+        for (j, template) in policy.templates.iter().enumerate() {
+            let name = claim(template.metadata.name.as_deref().unwrap_or_default(), jobset);
+            let Some(existing) = find(&name) else { continue };
+            let path = path.index(i);
+            let wanted: PersistentVolumeClaimSpec = template.spec.clone().unwrap_or_default();
+            let there: PersistentVolumeClaimSpec = view(&existing, "spec", &mut ErrorList::new());
+            if wanted != there {
+                let path = path.child("template").index(j).child("spec");
+                let shown = serde_json::to_value(&wanted).unwrap_or_default();
+                let why =
+                    format!("spec does not match existing PVC {name} in namespace {namespace}");
+                errors.push(FieldError::invalid(&path, shown, &why));
+            }
+            if kept != Some(WhenDeleted::Retain) {
+                let shown = kept.and_then(|kept| serde_json::to_value(kept).ok());
+                let path = path.child("retentionPolicy").child("whenDeleted");
+                let why = "retentionPolicy must be retain when PVC exists";
+                errors.push(FieldError::invalid(&path, shown, why));
+            }
         }
     }
     errors

@@ -18,6 +18,8 @@ mod files;
 mod projected;
 mod remote;
 
+pub(crate) use claim::validate_claim_spec;
+
 const ONE_ONLY: &str = "may not specify more than 1 volume type";
 
 /// Says what is wrong with the volumes of a pod (`pod_name` when it has one), and which are sound.

@@ -1,5 +1,6 @@
-//! What a JobSet's status keeps beyond what JobSet has: how often each rule has restarted something,
-//! which ended Jobs their own time to live takes away, and what led to the last restarts.
+//! What a JobSet's status keeps beyond what JobSet has: how often each rule has restarted
+//! something, which ended Jobs their own time to live takes away, and what led to the last
+//! restarts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -130,6 +130,12 @@ impl Inner {
         for name in wanted.secrets {
             if let Some(found) = secrets.get_opt(&name).await? {
                 sources.secrets.insert(name, found);
+            }
+        }
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &namespace);
+        for name in wanted.claims {
+            if let Some(found) = claims.get_opt(&name).await? {
+                sources.claims.insert(name, found);
             }
         }
         for (audience, seconds) in wanted.tokens {

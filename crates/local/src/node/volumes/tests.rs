@@ -109,6 +109,10 @@ fn failures_are_worded_as_a_kubelets() {
             "hostPath type check failed: /etc/hosts is not a socket file",
         ),
         (
+            json!({"persistentVolumeClaim": {"claimName": "x"}}),
+            "persistentvolumeclaim \"x\" not found",
+        ),
+        (
             json!({"nfs": {"path": "/", "server": "x"}}),
             "nfs volumes are not supported by this node",
         ),
@@ -117,11 +121,37 @@ fn failures_are_worded_as_a_kubelets() {
         let error = bench.prepare(volume).unwrap_err();
         assert_eq!(error, format!("MountVolume.SetUp failed for volume \"v\" : {want}"));
     }
-    let claim = bench.prepare(json!({"persistentVolumeClaim": {"claimName": "x"}})).unwrap_err();
-    assert!(claim.contains("not supported"), "{claim}");
     fs::create_dir_all(bench.dirs.data()).unwrap();
     let own = bench.prepare(json!({"hostPath": {"path": bench.dirs.data()}})).unwrap_err();
     assert!(own.contains("belongs to the cluster"), "{own}");
+}
+
+#[test]
+fn a_claim_is_one_folder_for_all_its_pods_once_it_is_bound() {
+    let mut bench = Bench::new();
+    let source = json!({"persistentVolumeClaim": {"claimName": "c"}});
+    let mut claim = |more: Value| {
+        let mut claim = json!({"metadata": {"name": "c", "uid": "claim-1"},
+            "status": {"phase": "Bound"}});
+        for (key, value) in more.as_object().unwrap() {
+            claim[key] = value.clone();
+        }
+        bench.sources.claims.insert("c".into(), serde_json::from_value(claim).unwrap());
+        bench.prepare(source.clone())
+    };
+    let error = claim(json!({"status": {"phase": "Pending"}})).unwrap_err();
+    assert!(error.ends_with("persistentvolumeclaim \"c\" is not bound"), "{error}");
+    let deleting =
+        json!({"name": "c", "uid": "claim-1", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+    let error = claim(json!({"metadata": deleting})).unwrap_err();
+    assert!(error.ends_with("persistentvolumeclaim \"c\" is being deleted"), "{error}");
+    let bound = claim(json!({})).unwrap();
+    assert_eq!(bound.path, bench.dirs.claims().join("claim-1"));
+    assert!(!bound.is_read_only && bound.path.is_dir());
+    remove(&bench.dirs, "u-1");
+    assert!(bound.path.is_dir(), "it outlives the pod");
+    let read_only = json!({"persistentVolumeClaim": {"claimName": "c", "readOnly": true}});
+    assert!(bench.prepare(read_only).unwrap().is_read_only);
 }
 
 #[test]

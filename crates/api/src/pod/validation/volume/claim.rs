@@ -21,7 +21,7 @@ pub(super) fn validate(source: &EphemeralVolumeSource, path: &Path) -> ErrorList
         return vec![FieldError::required(&path, "")];
     };
     let mut errors = validate_metadata(template, &path.child("metadata"));
-    errors.extend(validate_spec(&template.spec, &path.child("spec")));
+    errors.extend(validate_claim_spec(&template.spec, &path.child("spec")));
     errors
 }
 
@@ -48,7 +48,8 @@ fn validate_metadata(template: &PersistentVolumeClaimTemplate, path: &Path) -> E
     errors
 }
 
-fn validate_spec(spec: &PersistentVolumeClaimSpec, path: &Path) -> ErrorList {
+/// Says what is wrong with what a claim asks for.
+pub(crate) fn validate_claim_spec(spec: &PersistentVolumeClaimSpec, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let modes = list(&spec.access_modes);
     let modes_path = path.child("accessModes");
