@@ -304,6 +304,10 @@ mod tests {
             "applying RestartJobSetAndIgnoreMaxRestarts failure policy action (first failed job: \
              train-driver-0)"
         )]);
+        running["status"]["lockstep"] = json!({"ruleRestarts": {"alone": 1}, "lastRestarts": [
+            {"attempt": 0, "time": "2026-01-01T00:01:00Z", "rule": "alone",
+                "action": "RestartJob", "job": "train-workers-1", "reason": "DeadlineExceeded"},
+            {"attempt": 1, "action": "RestartJobSet", "job": "train-driver-0"}]});
         let job = |name: &str, attempt: &str| {
             json!({"metadata": {"name": name, "labels": {JOBSET_NAME: "train",
                 "jobset.sigs.k8s.io/restart-attempt": attempt}},

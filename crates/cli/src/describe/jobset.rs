@@ -1,10 +1,10 @@
 //! A JobSet in full: its replicated jobs, what is left of its restarts, what it waits for.
 
 use lockstep_api::{
-    jobset::{FailurePolicyRule, StartupOrder, SuccessOperator, names},
+    jobset::{FailurePolicyRule, RestartRecord, StartupOrder, SuccessOperator, names},
     labels::jobset::RESTARTS_MAX_PREFIX,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     moment, object_head,
@@ -37,6 +37,7 @@ pub(super) fn describe(object: &Value, jobs: &[Value], text: &mut Text) {
     policies(&set, object, text);
     network(&set, text);
     replicated_jobs(&set, text);
+    restarts(&set, text);
     children(&jobs, text);
     conditions(&object["status"]["conditions"], text);
 }
@@ -159,6 +160,26 @@ fn replicated_jobs(set: &JobSet, text: &mut Text) {
         let mut cells = vec![job.name.clone()];
         cells.extend(numbers.map(|number| number.to_string()));
         cells.push(if after.is_empty() { "<none>".to_owned() } else { after.join(", ") });
+        text.line(1, &cells.join("\t"));
+    }
+    text.end_block();
+}
+
+/// What led to the last restarts, where that is written down.
+fn restarts(set: &JobSet, text: &mut Text) {
+    let records: Vec<&RestartRecord> =
+        set.status.lockstep.iter().flat_map(|own| &own.last_restarts).collect();
+    if records.is_empty() {
+        return;
+    }
+    text.line(0, "Last Restarts:");
+    text.line(1, "Attempt\tAt\tJob\tReason\tRule\tAction");
+    text.line(1, "-------\t--\t---\t------\t----\t------");
+    for record in records {
+        let at = record.time.as_ref().map(|time| json!(time.0.to_string()));
+        let rule = if record.rule.is_empty() { "<none>" } else { &record.rule };
+        let (attempt, at) = (record.attempt.to_string(), moment(&at.unwrap_or_default()));
+        let cells = [&attempt, &at, &record.job, &record.reason, rule, &record.action];
         text.line(1, &cells.join("\t"));
     }
     text.end_block();

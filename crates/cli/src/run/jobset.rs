@@ -5,10 +5,12 @@ mod history;
 #[cfg(test)]
 pub(crate) mod tests;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use lockstep_api::{
     jobset::{self, DependsOnStatus, JobSetStatus, ReplicatedJobStatus},
-    labels::jobset::MANAGED_BY_SELF,
+    labels::jobset::{MANAGED_BY_SELF, RESTARTS_MAX_PREFIX},
     reasons::jobset::{COMPLETED, FAILED, RESTARTING, STARTUP_POLICY, SUSPENDED},
 };
 use serde::Deserialize;
@@ -69,6 +71,8 @@ pub(crate) struct JobSet {
     pub(crate) spec: jobset::JobSetSpec,
     /// How far it is.
     pub(crate) status: JobSetStatus,
+    /// How often single rules may restart something, by their names.
+    pub(crate) limits: BTreeMap<String, i64>,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
     /// When it ended.
@@ -88,6 +92,7 @@ impl JobSet {
             name: text(&meta["name"]),
             uid: text(&meta["uid"]),
             spec: jobset::JobSetSpec::deserialize(&object["spec"]).unwrap_or_default(),
+            limits: limits(&meta["annotations"]),
             created: meta["creationTimestamp"].as_str().and_then(|text| text.parse().ok()),
             status,
             ..Self::default()
@@ -214,7 +219,20 @@ impl JobSet {
             ..=0 => String::new(),
             more => format!("; {more} more did not count"),
         };
-        Some(format!("{used} of {most} restarts used, {left} left{free}"))
+        let rules: String = self
+            .limits
+            .keys()
+            .filter_map(|rule| Some(format!("; {}", self.rule_budget(rule)?)))
+            .collect();
+        Some(format!("{used} of {most} restarts used, {left} left{free}{rules}"))
+    }
+
+    /// `rule r used 2 of 3`; nothing where the rule has no limit of its own.
+    pub(crate) fn rule_budget(&self, rule: &str) -> Option<String> {
+        let most = self.limits.get(rule)?;
+        let own = self.status.lockstep.as_ref();
+        let used = own.and_then(|own| own.rule_restarts.get(rule)).copied().unwrap_or_default();
+        Some(format!("rule {rule} used {used} of {most}"))
     }
 
     /// `attempt 1, driver 1/1 ready, workers 2/4 ready, 1 done`.
@@ -259,4 +277,13 @@ impl JobSet {
     ) -> Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
         self.status.conditions.iter().find(|condition| condition.type_ == kind)
     }
+}
+
+fn limits(annotations: &Value) -> BTreeMap<String, i64> {
+    let all = annotations.as_object().into_iter().flatten();
+    all.filter_map(|(key, value)| {
+        let rule = key.strip_prefix(RESTARTS_MAX_PREFIX)?;
+        Some((rule.to_owned(), value.as_str()?.parse().ok()?))
+    })
+    .collect()
 }

@@ -11,6 +11,7 @@ pub(crate) fn checks(suite: &mut Suite) {
     restarting(suite);
     environment(suite);
     volumes(suite);
+    claims(suite);
     placing(suite);
 }
 
@@ -278,6 +279,39 @@ spec:
     let change = r#"patch cm settings --type=merge -p '{"data":{"color":"red"}}'"#;
     suite.check("59 a changed config map", Check::new(change).out("patched"));
     suite.check("59 reaches it", phase("refreshed", "Succeeded", 90));
+}
+
+/// A volume that outlives its pods.
+fn claims(suite: &mut Suite) {
+    let claim = "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: lasting}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+";
+    suite.check("a claim", apply(claim).out("persistentvolumeclaim/lasting created"));
+    let bound = "wait --for=jsonpath={.status.phase}=Bound pvc/lasting --timeout=20s";
+    suite.check("is bound", Check::new(bound).out("condition met"));
+    let row = Check::new("get pvc lasting").out("Bound").out("1Mi").out("RWO");
+    suite.check("its row", row);
+    let with = |name: &str, script: &str| {
+        pod(name, script)
+            .replace(
+                "  containers",
+                "  volumes: [{name: v, persistentVolumeClaim: {claimName: lasting}}]\n  containers",
+            )
+            .replace("    command", "    volumeMounts: [{name: v, mountPath: /v}]\n    command")
+    };
+    suite.check("a pod that writes", apply(&with("writes", "echo kept > /v/f")).out("created"));
+    suite.check("it ends", phase("writes", "Succeeded", 20));
+    suite.check("the pod goes", Check::new("delete pod writes --now").out("deleted"));
+    let reads = with("reads", "cat /v/f; exec sleep 600");
+    suite.check("a pod that reads", apply(&reads).out("created"));
+    suite.check("what was kept", Check::new("logs reads").out_is("kept").within(20));
+    suite.check("describe it", Check::new("describe pvc lasting").out("Used By:       reads"));
+    suite.check("delete it", Check::new("delete pvc lasting --wait=false").out("deleted"));
+    suite.check("it stays in use", Check::new("get pvc lasting").out("Terminating"));
+    suite.check("its pod goes", Check::new("delete pod reads --now").out("deleted"));
+    suite.check("then it goes", Check::new("get pvc -o name").out_is("").within(20));
 }
 
 fn placing(suite: &mut Suite) {

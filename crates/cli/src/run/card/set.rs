@@ -92,6 +92,11 @@ fn decision(set: &JobSet) -> String {
     match set.why.reason.as_str() {
         REACHED_MAX_RESTARTS => {
             let (most, used) = (policy.max_restarts, set.restarts_counted());
+            let rule = job.and_then(|job| set.rule_for(job)).map(|(_, rule)| &rule.name);
+            let own = rule.filter(|rule| message.contains(&format!("failure policy rule {rule}")));
+            if let Some(budget) = own.and_then(|rule| set.rule_budget(rule)) {
+                return format!("{matched}; {budget}: {message}");
+            }
             format!("{matched}; spec.failurePolicy.maxRestarts {most}, {used} used: {message}")
         }
         FAILED_JOBS => message.clone(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lockstep_api::{
-    jobset::{FailurePolicyRule, names},
+    jobset::{FailurePolicyRule, RestartRecord, names},
     reasons::jobset::{FAILURE_POLICY_PREFIX, RESTARTING},
 };
 
@@ -35,6 +35,22 @@ pub(crate) struct Restart {
     pub(crate) action: String,
     /// The Jobs that start again; nothing when all do.
     pub(crate) jobs: Vec<String>,
+    /// Why the Job failed, if whoever decided wrote it down.
+    pub(crate) reason: String,
+}
+
+impl Restart {
+    /// A restart of the whole set, or of Jobs that are still to be said.
+    fn of(record: &RestartRecord) -> Self {
+        Self {
+            attempt: record.attempt,
+            job: record.job.clone(),
+            rule: Some(record.rule.clone()).filter(|rule| !rule.is_empty()),
+            action: record.action.clone(),
+            jobs: Vec::new(),
+            reason: record.reason.clone(),
+        }
+    }
 }
 
 /// What is remembered of earlier attempts.
@@ -104,13 +120,16 @@ impl JobSet {
 
     fn whole_restarts(&self, before: &Self) -> Vec<Restart> {
         let (from, to) = (before.status.restarts, self.status.restarts);
-        let untold = Restart::default();
-        let mut restarts: Vec<Restart> =
-            (from..to).map(|attempt| Restart { attempt, ..untold.clone() }).collect();
-        // Only the last one is told in the status.
+        let restart = |attempt: i32| {
+            let of_all = |record: &&RestartRecord| record.action.starts_with("RestartJobSet");
+            let record = self.records(attempt).find(of_all);
+            record.map_or_else(|| Restart { attempt, ..Restart::default() }, Restart::of)
+        };
+        let mut restarts: Vec<Restart> = (from..to).map(restart).collect();
+        // A controller that keeps no records tells of the last one only.
         if let (Some(last), Some(condition)) = (restarts.last_mut(), self.condition(RESTARTING)) {
             let rule = condition.reason.strip_prefix(FAILURE_POLICY_PREFIX);
-            if let Some((action, job)) = told(&condition.message) {
+            if let Some((action, job)) = told(&condition.message).filter(|_| last.job.is_empty()) {
                 last.rule = rule.map(ToOwned::to_owned);
                 last.action = action.to_owned();
                 last.job = job.to_owned();
@@ -134,6 +153,11 @@ impl JobSet {
             let attempt = self.status.restarts;
             let failed = jobs.iter().find(|job| self.history.failure_in(job, attempt).is_some());
             let Some(job) = failed.or_else(|| jobs.first()).cloned() else { continue };
+            let record = self.records(attempt).filter(|record| jobs.contains(&record.job)).last();
+            if let Some(record) = record {
+                restarts.push(Restart { jobs, ..Restart::of(record) });
+                continue;
+            }
             let rule = self.rule_for(&job).map(|(_, rule)| rule);
             restarts.push(Restart {
                 attempt,
@@ -141,9 +165,16 @@ impl JobSet {
                 action: rule.map(|rule| rule.action.as_str()).unwrap_or_default().to_owned(),
                 job,
                 jobs,
+                reason: String::new(),
             });
         }
         restarts
+    }
+
+    /// What was written down about restarts of an attempt.
+    fn records(&self, attempt: i32) -> impl Iterator<Item = &RestartRecord> {
+        let records = self.status.lockstep.iter().flat_map(|own| &own.last_restarts);
+        records.filter(move |record| record.attempt == attempt)
     }
 
     /// The rule that answers the failure of a Job, and its place.
@@ -164,8 +195,11 @@ impl JobSet {
         if restart.job.is_empty() {
             return "a Job failed".to_owned();
         }
-        let why = self.history.failure_in(&restart.job, restart.attempt);
-        let why = why.map(|failure| format!(" ({})", failure.why.reason)).unwrap_or_default();
+        let known = self.history.failure_in(&restart.job, restart.attempt);
+        let why = match known.map_or(&restart.reason, |failure| &failure.why.reason).as_str() {
+            "" => String::new(),
+            reason => format!(" ({reason})"),
+        };
         let rule = match &restart.rule {
             Some(rule) => format!("rule {rule} says {}", restart.action),
             None if restart.action.is_empty() => "it starts again".to_owned(),

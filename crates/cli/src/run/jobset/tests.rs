@@ -168,6 +168,34 @@ fn every_restart_is_remembered_with_its_cause() {
 }
 
 #[test]
+fn what_was_written_down_about_restarts_counts_most() {
+    let first = JobSet::read(&object(status(0, 0, 1, 2)));
+    let mut later = status(2, 1, 1, 2);
+    later["replicatedJobsStatus"][0]["jobRestarts"] = json!([1, 0]);
+    later["lockstep"] = json!({"ruleRestarts": {"alone": 1}, "lastRestarts": [
+        {"attempt": 0, "action": "RestartJobSet", "job": "train-driver-0", "reason": "R"},
+        {"attempt": 1, "rule": "maintenance", "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "job": "train-driver-0", "reason": "PodFailurePolicy"},
+        {"attempt": 2, "rule": "alone", "action": "RestartJob", "job": "train-workers-0"}]});
+    let mut later = object(later);
+    later["metadata"]["annotations"] = json!({"lockstep.dev/max-restarts.alone": "4"});
+    let mut later = JobSet::read(&later);
+    let new = later.go_on_from(&first);
+    let words: Vec<String> = new.iter().map(|restart| later.restart_words(restart)).collect();
+    assert_eq!(
+        words,
+        [
+            "job/train-driver-0 failed (R): no rule matches, so RestartJobSet",
+            "job/train-driver-0 failed (PodFailurePolicy): rule maintenance says \
+             RestartJobSetAndIgnoreMaxRestarts",
+            "job/train-workers-0 failed: rule alone says RestartJob",
+        ]
+    );
+    let budget = "1 of 3 restarts used, 2 left; 1 more did not count; rule alone used 1 of 4";
+    assert_eq!(later.budget().as_deref(), Some(budget));
+}
+
+#[test]
 fn a_set_that_restarts_for_ever_does_not_grow_for_ever() {
     let mut set = JobSet::read(&object(status(0, 0, 1, 2)));
     for attempt in 0..3_000 {

@@ -9,7 +9,8 @@ use super::{Surroundings, annotation, label, topology};
 /// The annotation in which the Job controller tells a pod its index.
 const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// How many parts the name of a pod of a JobSet has at least: set, replicated job, Job, index, rest.
+/// How many parts the name of a pod of a JobSet has at least: set, replicated job, Job, index,
+/// rest.
 const PARTS_MIN: usize = 5;
 
 /// Whether a pod is the first of its Job.
