@@ -76,6 +76,7 @@ pub fn plan(view: &View, options: &Options, now: Timestamp) -> Plan {
     if let Some(condition) = condition::finished(pass.status()) {
         let (kind, ended) = (condition.type_.clone(), condition.last_transition_time.0);
         pass.delete_jobs(Bucket::Active);
+        beyond::note_ended(&mut pass);
         finish::expire(&mut pass, ended);
         return pass.plan(Waiting::Finished { condition: kind });
     }

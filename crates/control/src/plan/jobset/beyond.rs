@@ -14,7 +14,7 @@ use lockstep_api::{
     labels::jobset as keys,
 };
 
-use super::{Bucket, Child, Outcome, condition::whole_second, failure, group, pass::Pass};
+use super::{Bucket, Child, Outcome, condition, failure, group, pass::Pass};
 use crate::plan::job::Indexes;
 
 /// How many restarts are remembered.
@@ -45,7 +45,7 @@ pub(super) fn restarted(
     };
     let record = RestartRecord {
         attempt: pass.view.status().restarts,
-        time: Some(Time(whole_second(pass.now))),
+        time: Some(Time(condition::whole_second(pass.now))),
         rule: rule.map(|rule| rule.name.clone()).unwrap_or_default(),
         action: action.to_owned(),
         job: job.name().to_owned(),
@@ -65,13 +65,15 @@ pub(super) fn restarted(
 /// that they count when they are gone, whoever has to count them then.
 pub(super) fn note_ended(pass: &mut Pass<'_>) {
     let mut ended: BTreeMap<&str, (Indexes, Indexes)> = BTreeMap::new();
+    // What a set has failed of is left as it is, too.
+    let is_over = condition::finished(pass.status()).is_some();
     for child in pass.view.fleeting() {
         let index = child.index().and_then(|index| i32::try_from(index).ok());
         let (Some(name), Some(index)) = (child.group(), index) else { continue };
         let (succeeded, failed) = ended.entry(name).or_default();
         match child.bucket(pass.jobset(), pass.status(), pass.options.gates) {
             Ok(Bucket::Successful) => drop(succeeded.insert(index)),
-            Ok(Bucket::Failed) if failure::is_left(pass.spec(), child) => {
+            Ok(Bucket::Failed) if is_over || failure::is_left(pass.spec(), child) => {
                 failed.insert(index);
             }
             Ok(Bucket::Failed | Bucket::Active | Bucket::Previous) | Err(_) => {}

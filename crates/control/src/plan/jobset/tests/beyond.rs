@@ -119,6 +119,30 @@ fn a_failed_job_that_was_left_so_counts_when_it_is_gone() {
 }
 
 #[test]
+fn a_set_that_has_ended_counts_its_jobs_as_they_ended() {
+    for (name, want) in [("js-workers-1", "workers: 0/0/1/0/0"), ("", "workers: 0/1/0/0/0")] {
+        let mut world = fleeting(json!({"maxRestarts": 0}));
+        world.settle();
+        world.complete("js-workers-0");
+        world.settle();
+        if !name.is_empty() {
+            // Somebody takes away what was complete; what had failed goes by itself.
+            world.fail(name, "BackoffLimitExceeded", "");
+            world.settle();
+            let mut view = world.view();
+            let uid = world.jobs["js-workers-0"].metadata.uid.clone().unwrap();
+            assert!(view.job_gone("js-workers-0", &uid, world.now));
+            let plan = crate::plan::jobset::plan(&view, &world.options, world.now);
+            plan.steps.into_iter().for_each(|step| world.carry_out(step));
+        }
+        world.tick(10);
+        world.jobs.retain(|name, _| !name.starts_with("js-workers"));
+        world.settle();
+        assert_eq!(counts(&world)[0], want);
+    }
+}
+
+#[test]
 fn a_finished_job_that_somebody_deletes_before_its_time_is_run_again() {
     let mut world = fleeting(json!({"maxRestarts": 1}));
     world.settle();
