@@ -12,15 +12,35 @@ use crate::shell;
 /// Options of `cargo xtask sim`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many worlds to run.
+    /// How many worlds to run of each sort.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     first: u64,
     /// Tell the story of this one world instead, with as few faults as it takes to go wrong.
-    #[arg(long, conflicts_with_all = ["seeds", "first"])]
+    #[arg(long, conflicts_with_all = ["seeds", "first"], requires = "sort")]
     seed: Option<u64>,
+    /// What the worlds are about; both, one after the other, if nothing is said.
+    #[arg(long)]
+    sort: Option<Sort>,
+}
+
+/// What a world is about.
+#[derive(Clone, Copy, clap::ValueEnum)]
+#[value(rename_all = "lower")]
+enum Sort {
+    Jobs,
+    JobSets,
+}
+
+impl Sort {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Jobs => "jobs",
+            Self::JobSets => "jobsets",
+        }
+    }
 }
 
 /// What one process has to say about its share of the worlds.
@@ -38,9 +58,22 @@ struct Summary {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let build = "build --release --locked -p lockstep-sim --example seeds";
     shell::run(&mut shell::cargo(build.split(' ')))?;
-    if let Some(seed) = options.seed {
-        return shell::run(seeds().args(["replay", &seed.to_string()]));
+    if let (Some(seed), Some(sort)) = (options.seed, options.sort) {
+        return shell::run(seeds().args(["replay", sort.word(), &seed.to_string()]));
     }
+    let sorts = options.sort.map_or_else(|| vec![Sort::Jobs, Sort::JobSets], |sort| vec![sort]);
+    let mut is_clean = true;
+    for sort in sorts {
+        is_clean &= run_all(options, sort.word())?;
+    }
+    if !is_clean {
+        bail!("worlds went wrong: `cargo xtask sim --sort SORT --seed N` tells how");
+    }
+    Ok(())
+}
+
+/// Runs all worlds of a sort; whether nothing went wrong.
+fn run_all(options: &Options, sort: &str) -> Result<bool> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let start = Instant::now();
     let children: Vec<Child> = (0..cores)
@@ -48,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let count = (options.seeds + cores - 1 - core) / cores;
             let share = [options.first + core, count, cores].map(|number| number.to_string());
             let mut command = seeds();
-            command.arg("run").args(share).stdout(Stdio::piped());
+            command.args(["run", sort]).args(share).stdout(Stdio::piped());
             command.spawn().context("cannot start the simulator")
         })
         .collect::<Result<_>>()?;
@@ -67,16 +100,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let Summary { worlds, events, faults, complete, failed } = total;
     println!(
-        "{worlds} worlds, {events} events, {faults} faults in {seconds:.1} s: {:.0} events/s; {} \
-         Jobs completed, {} failed",
+        "{worlds} worlds of {sort}, {events} events, {faults} faults in {seconds:.1} s: {:.0} \
+         events/s; {complete} completed, {failed} failed",
         events as f64 / seconds,
-        complete,
-        failed
     );
-    if !is_clean || worlds != options.seeds {
-        bail!("worlds went wrong: `cargo xtask sim --seed N` tells how");
-    }
-    Ok(())
+    Ok(is_clean && worlds == options.seeds)
 }
 
 fn seeds() -> Command {
@@ -112,7 +140,7 @@ mod tests {
     #[test]
     fn only_the_last_line_of_a_share_is_summed_up() {
         let mut summary = Summary::default();
-        assert_eq!(summary.add("seed 5: a pod is counted twice"), None);
+        assert_eq!(summary.add("jobs 5: a pod is counted twice"), None);
         for _ in 0..2 {
             summary.add("worlds 1 events 2 faults 3 complete 4 failed 5").unwrap();
         }

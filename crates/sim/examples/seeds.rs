@@ -1,10 +1,11 @@
-//! Runs worlds: `seeds run FIRST COUNT STRIDE` runs many of them and tells of those that went
-//! wrong, `seeds replay SEED` tells the story of one. `cargo xtask sim` is the way to call it.
+//! Runs worlds: `seeds run SORT FIRST COUNT STRIDE` runs many of them and tells of those that went
+//! wrong, `seeds replay SORT SEED` tells the story of one; a sort is `jobs` or `jobsets`. `cargo
+//! xtask sim` is the way to call it.
 #![expect(clippy::print_stdout, reason = "what it finds goes to whoever started it")]
 
 use std::process::ExitCode;
 
-use lockstep_sim::{Setup, run, shrink};
+use lockstep_sim::{Setup, Sort, run, shrink};
 use mimalloc::MiMalloc;
 
 /// A world is many small objects that live for a few events: a fifth of the time goes into getting
@@ -16,32 +17,41 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
-        ["run", first, count, stride] => many(first, count, stride),
-        ["replay", seed] => one(seed),
+        ["run", sort, first, count, stride] => many(sort, first, count, stride),
+        ["replay", sort, seed] => one(sort, seed),
         _ => None,
     };
     let Some(is_clean) = done else {
-        println!("usage: seeds run FIRST COUNT STRIDE | seeds replay SEED");
+        println!("usage: seeds run SORT FIRST COUNT STRIDE | seeds replay SORT SEED");
         return ExitCode::from(2);
     };
     if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+fn sort(word: &str) -> Option<Sort> {
+    match word {
+        "jobs" => Some(Sort::Jobs),
+        "jobsets" => Some(Sort::JobSets),
+        _ => None,
+    }
+}
+
 /// Runs `count` worlds, `stride` apart; the last line sums up.
-fn many(first: &str, count: &str, stride: &str) -> Option<bool> {
+fn many(word: &str, first: &str, count: &str, stride: &str) -> Option<bool> {
+    let sort = sort(word)?;
     let (first, count, stride) =
         (first.parse::<u64>().ok()?, count.parse::<u64>().ok()?, stride.parse::<u64>().ok()?);
     let (mut events, mut faults, mut bad) = (0, 0, 0);
     let (mut complete, mut failed) = (0, 0);
     for seed in (0..count).map(|at| first + at * stride) {
-        let outcome = run(&Setup { seed, ..Setup::default() });
+        let outcome = run(&Setup { seed, sort, ..Setup::default() });
         events += outcome.events;
         faults += u64::from(outcome.faults);
         complete += outcome.endings.0;
         failed += outcome.endings.1;
         if let Some(violation) = outcome.violation {
             bad += 1;
-            println!("seed {seed}: {violation}");
+            println!("{word} {seed}: {violation}");
         }
     }
     println!("worlds {count} events {events} faults {faults} complete {complete} failed {failed}");
@@ -49,8 +59,8 @@ fn many(first: &str, count: &str, stride: &str) -> Option<bool> {
 }
 
 /// Tells the story of one world with as few faults as it takes.
-fn one(seed: &str) -> Option<bool> {
-    let setup = Setup { seed: seed.parse().ok()?, ..Setup::default() };
+fn one(word: &str, seed: &str) -> Option<bool> {
+    let setup = Setup { seed: seed.parse().ok()?, sort: sort(word)?, ..Setup::default() };
     let outcome = run(&setup);
     let muted = match &outcome.violation {
         Some(_) => shrink(&setup),

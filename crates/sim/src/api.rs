@@ -11,6 +11,7 @@ use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use lockstep_api::{
     Resource, Status,
     decode::FieldValidation,
+    jobset::JobSet,
     strategy::{Json, WriteContext},
 };
 use lockstep_store::{
@@ -38,6 +39,17 @@ pub enum Kind {
     Job,
     /// `v1` Pod.
     Pod,
+    /// `jobset.x-k8s.io/v1alpha2` JobSet.
+    JobSet,
+    /// `v1` Service.
+    Service,
+}
+
+impl Kind {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+    /// All of them, each at its own number.
+    pub const ALL: [Self; Self::COUNT] = [Self::Job, Self::Pod, Self::JobSet, Self::Service];
 }
 
 /// An API server and its store.
@@ -45,12 +57,12 @@ pub enum Kind {
 pub struct Api {
     store: Store,
     catalog: &'static Catalog,
-    jobs: Arc<Resource>,
-    pods: Arc<Resource>,
+    resources: [Arc<Resource>; Kind::COUNT],
     now: Timestamp,
     uids: u32,
     parsed_jobs: Parsed<Job>,
     parsed_pods: Parsed<Pod>,
+    parsed_sets: Parsed<JobSet>,
     /// What the garbage collector still has to look at.
     candidates: BTreeSet<Candidate>,
     /// The last revision the garbage collector has been told of.
@@ -64,24 +76,28 @@ impl Api {
     /// When the kinds it serves are not those of Kubernetes.
     pub fn new(now: Timestamp) -> Self {
         let catalog = &*CATALOG;
-        let resource = |group: &str, plural: &str| {
-            let found = catalog.registry().get(group, "v1", plural);
+        let resource = |group: &str, version: &str, plural: &str| {
+            let found = catalog.registry().get(group, version, plural);
             Arc::clone(found.expect("a built-in kind is served"))
         };
-        let (jobs, pods, namespaces) =
-            (resource("batch", "jobs"), resource("", "pods"), resource("", "namespaces"));
+        let namespaces = resource("", "v1", "namespaces");
+        let resources = Kind::ALL.map(|kind| match kind {
+            Kind::Job => resource("batch", "v1", "jobs"),
+            Kind::Pod => resource("", "v1", "pods"),
+            Kind::JobSet => resource("jobset.x-k8s.io", "v1alpha2", "jobsets"),
+            Kind::Service => resource("", "v1", "services"),
+        });
         let store = Store::new(Limits::default());
         let (candidates, collected) = (BTreeSet::new(), 0);
-        let (parsed_jobs, parsed_pods) = (Parsed::default(), Parsed::default());
         let mut api = Self {
             store,
             catalog,
-            jobs,
-            pods,
+            resources,
             now,
             uids: 0,
-            parsed_jobs,
-            parsed_pods,
+            parsed_jobs: Parsed::default(),
+            parsed_pods: Parsed::default(),
+            parsed_sets: Parsed::default(),
             candidates,
             collected,
         };
@@ -108,10 +124,7 @@ impl Api {
 
     /// The resource of a kind.
     pub fn resource(&self, kind: Kind) -> &Arc<Resource> {
-        match kind {
-            Kind::Job => &self.jobs,
-            Kind::Pod => &self.pods,
-        }
+        &self.resources[kind as usize]
     }
 
     /// One object.
@@ -128,6 +141,11 @@ impl Api {
     /// A pod, as its kind.
     pub fn pod(&mut self, object: &Arc<Object>) -> Arc<Pod> {
         self.parsed_pods.get(object)
+    }
+
+    /// A JobSet, as its kind.
+    pub fn jobset(&mut self, object: &Arc<Object>) -> Arc<JobSet> {
+        self.parsed_sets.get(object)
     }
 
     /// All objects of a kind.
@@ -186,13 +204,19 @@ impl Api {
         self.update(kind, sub, name, object)
     }
 
-    /// PATCH.
+    /// PATCH, of the object or of a part of it.
     ///
     /// # Errors
     /// What a real server answers.
-    pub fn patch(&mut self, kind: Kind, name: &str, patch: &Patch) -> Result<Arc<Object>, Status> {
+    pub fn patch(
+        &mut self,
+        kind: Kind,
+        sub: Option<&str>,
+        name: &str,
+        patch: &Patch,
+    ) -> Result<Arc<Object>, Status> {
         let validation = FieldValidation::Strict;
-        self.request(kind, |scene| rest::patch(scene, None, name, patch, validation))
+        self.request(kind, |scene| rest::patch(scene, sub, name, patch, validation))
     }
 
     /// DELETE.
@@ -256,8 +280,11 @@ impl Api {
         if snapshot.revision() == self.collected {
             return;
         }
-        for kind in [Kind::Job, Kind::Pod] {
+        for kind in Kind::ALL {
             let table = Arc::clone(&self.resource(kind).table);
+            if snapshot.table_revision(&table) <= self.collected {
+                continue;
+            }
             let events = self.store.log().events_after(&table, self.collected, usize::MAX);
             for event in events.into_iter().flatten() {
                 let found = collect::candidates(snapshot, self.catalog, &table, &event);

@@ -10,6 +10,7 @@ mod pin;
 mod pod;
 mod policy;
 mod rest;
+mod sets;
 mod start;
 
 use std::{
@@ -28,6 +29,8 @@ use crate::{
     controller::Seen,
 };
 use pod::{Phase, PodBook};
+pub use sets::SetsSeen;
+use sets::{Place, SetBook};
 
 /// Something that must never happen, and did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +59,13 @@ pub enum Author {
         /// Whether it is the only one.
         is_alone: bool,
     },
+    /// A controller of JobSets.
+    Sets {
+        /// Which one.
+        number: usize,
+        /// What it had seen when it planned.
+        seen: SetsSeen,
+    },
     /// Nodes.
     Node,
     /// Users.
@@ -81,6 +91,17 @@ struct JobBook {
     indexes_done: BTreeSet<i32>,
     /// Who wrote that it has ended, and the revision of pods it had seen.
     ended_by: Option<(usize, Revision)>,
+    /// Where it belongs, if it is the Job of a JobSet.
+    place: Option<Place>,
+    /// The revision in which it was made, and by which JobSet controller.
+    made_at: Revision,
+    made_by: Option<usize>,
+    /// It was ready at some time, or is over.
+    was_started: bool,
+    /// The revision in which it failed.
+    failed_at: Option<Revision>,
+    /// When it was asked to go, or went.
+    went_at: Option<Timestamp>,
 }
 
 /// The spec of a Job, which always has one.
@@ -148,13 +169,15 @@ pub struct Checker {
     has_gate: bool,
     jobs: BTreeMap<Box<str>, JobBook>,
     pods: BTreeMap<Box<str>, PodBook>,
+    sets: BTreeMap<Box<str>, SetBook>,
     seen: Revision,
 }
 
 impl Checker {
     /// A checker of a cluster where nothing has happened yet.
     pub fn new(has_gate: bool) -> Self {
-        Self { has_gate, jobs: BTreeMap::new(), pods: BTreeMap::new(), seen: 0 }
+        let (jobs, pods, sets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { has_gate, jobs, pods, sets, seen: 0 }
     }
 
     /// Looks at everything written since the last time, all of it by `author`.
@@ -171,7 +194,11 @@ impl Checker {
             return Ok(());
         }
         let mut events = Vec::new();
-        for kind in [Kind::Job, Kind::Pod] {
+        for kind in [Kind::JobSet, Kind::Job, Kind::Pod] {
+            let table = &api.resource(kind).table;
+            if api.snapshot().table_revision(table) <= self.seen {
+                continue;
+            }
             let after = api.events_after(kind, self.seen, usize::MAX).unwrap_or_default();
             events.extend(after.into_iter().map(|event| (event.revision, kind, event)));
         }
@@ -187,6 +214,11 @@ impl Checker {
                     self.observe_job(&event, job, (now, author))?;
                 }
                 Kind::Pod => self.observe_pod(api, &event, (now, author))?,
+                Kind::JobSet => {
+                    let set = api.jobset(&event.object);
+                    self.observe_set(&event, set, author)?;
+                }
+                Kind::Service => {}
             }
         }
         Ok(())
@@ -205,6 +237,11 @@ impl Checker {
             parallelism: spec.parallelism.unwrap_or_default(),
             completions: spec.completions,
         };
+        let is_new = !self.jobs.contains_key(&meta.uid);
+        let by = match author {
+            Author::Sets { number, .. } => Some(number),
+            Author::Controller { .. } | Author::Node | Author::User | Author::Collector => None,
+        };
         let book = self.jobs.entry(meta.uid.clone()).or_insert_with(|| JobBook {
             name: meta.name.clone(),
             spec: spec.clone(),
@@ -216,18 +253,46 @@ impl Checker {
             failed: BTreeSet::new(),
             indexes_done: BTreeSet::new(),
             ended_by: None,
+            place: Place::of(event),
+            made_at: event.revision,
+            made_by: by,
+            was_started: false,
+            failed_at: None,
+            went_at: None,
         });
+        let was_suspended = book.spec.suspend == Some(true);
+        let is_resumed = was_suspended && spec.suspend != Some(true);
+        book.was_started |= sets::has_started(&spec.0);
         book.spec = spec;
         book.is_deleting = meta.is_deleting();
         book.is_gone = event.is_deletion;
+        if book.is_gone || book.is_deleting {
+            book.went_at = book.went_at.or(Some(now));
+        }
         if book.sizes.last().is_none_or(|(_, last)| *last != size) {
             book.sizes.push((event.revision, size));
         }
         if book.status != status {
-            if author != Author::User {
-                self.check_status(&meta.uid, &status, (now, author))?;
+            match author {
+                Author::User => {}
+                Author::Sets { .. } => check_cleared(book, &status)?,
+                Author::Controller { .. } | Author::Node | Author::Collector => {
+                    self.check_status(&meta.uid, &status, (now, author))?;
+                }
             }
-            self.jobs.get_mut(&meta.uid).expect("just put there").status = status;
+            let book = self.jobs.get_mut(&meta.uid).expect("just put there");
+            book.status = status;
+            if book.has("Failed") {
+                book.failed_at = book.failed_at.or(Some(event.revision));
+            }
+        }
+        if let Author::Sets { number, seen } = author {
+            let book = &self.jobs[&meta.uid];
+            if is_new {
+                self.check_child(book, (number, seen))?;
+            } else if is_resumed {
+                self.check_resumed(book)?;
+            }
         }
         Ok(())
     }
@@ -260,4 +325,13 @@ impl Checker {
         self.pods.insert(uid.clone(), after);
         Ok(())
     }
+}
+
+/// All that a JobSet controller may change of the status of a Job: the start of a suspended one.
+fn check_cleared(job: &JobBook, new: &JobStatus) -> Result<(), Violation> {
+    let is_cleared =
+        new.start_time.is_none() && JobStatus { start_time: None, ..job.status.clone() } == *new;
+    ensure(is_cleared && job.spec.suspend == Some(true), || {
+        format!("a JobSet controller wrote the status of {}", job.name)
+    })
 }

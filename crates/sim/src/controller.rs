@@ -1,7 +1,7 @@
 //! A controller of a simulated cluster: the real driver and planners, with watches that lag and
 //! requests that go wrong. It does what a shell does, and decides nothing.
 
-mod call;
+pub(crate) mod call;
 
 use std::collections::VecDeque;
 
@@ -34,8 +34,8 @@ pub struct Controller {
     pass: Option<Pass>,
     meddler: Option<Meddler>,
     ttls: Ttls,
-    /// Whether news of a kind is on its way: Jobs, pods.
-    is_coming: [bool; 2],
+    /// Whether news of a kind is on its way.
+    is_coming: [bool; Kind::COUNT],
     /// When it works next.
     works_at: Option<Timestamp>,
     /// The Job it has found nothing to do for just now, and why.
@@ -74,7 +74,7 @@ impl Controller {
             pod_watch: Watch::new(Kind::Pod),
             pass: None,
             meddler,
-            is_coming: [false; 2],
+            is_coming: [false; Kind::COUNT],
             works_at: None,
             rested: None,
         }
@@ -105,7 +105,7 @@ impl Controller {
         match kind {
             Kind::Job if is_listing => self.jobs.jobs_listing(),
             Kind::Pod if is_listing => self.jobs.pods_listing(),
-            Kind::Job | Kind::Pod => {}
+            Kind::Job | Kind::Pod | Kind::JobSet | Kind::Service => {}
         }
         for news in &news {
             match (kind, news) {
@@ -124,12 +124,13 @@ impl Controller {
                 }
                 (Kind::Pod, News::Gone(_)) if is_listing => {}
                 (Kind::Pod, News::Gone(object)) => self.jobs.pod_gone(&reference(object), now),
+                (Kind::JobSet | Kind::Service, _) => {}
             }
         }
         match kind {
             Kind::Job if is_listing => self.jobs.jobs_listed(now),
             Kind::Pod if is_listing => self.jobs.pods_listed(now),
-            Kind::Job | Kind::Pod => {}
+            Kind::Job | Kind::Pod | Kind::JobSet | Kind::Service => {}
         }
     }
 
@@ -234,12 +235,12 @@ impl Controller {
     fn watch(&mut self, kind: Kind) -> &mut Watch {
         match kind {
             Kind::Job => &mut self.job_watch,
-            Kind::Pod => &mut self.pod_watch,
+            Kind::Pod | Kind::JobSet | Kind::Service => &mut self.pod_watch,
         }
     }
 }
 
-fn told(news: &[News]) -> String {
+pub(crate) fn told(news: &[News]) -> String {
     let one = |news: &News| match news {
         News::Seen(object) => format!("{}@{}", object.meta.name, object.revision()),
         News::Gone(object) => format!("the end of {}", object.meta.name),

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod manifest;
 pub mod node;
 pub mod parsed;
+pub mod sets;
 pub mod shrink;
 pub mod trace;
 pub mod user;
@@ -23,4 +24,4 @@ pub mod watch;
 pub mod world;
 
 pub use shrink::shrink;
-pub use world::{Outcome, Setup, run};
+pub use world::{Outcome, Setup, Sort, run};

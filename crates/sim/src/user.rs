@@ -14,6 +14,7 @@ use crate::{
     chance::Chance,
     cluster::{Cluster, Happening},
     manifest::{self, MANUAL_LABEL},
+    world::Sort,
 };
 
 const ACTOR: &str = "user";
@@ -45,6 +46,18 @@ pub enum Act {
     Unpin,
     /// Annotates a Job, for no reason.
     Annotate,
+    /// Makes a JobSet of the first or the second name.
+    CreateSet(bool),
+    /// Suspends a JobSet or resumes it.
+    ToggleSet,
+    /// Gives the Jobs of a replicated job another size.
+    StretchSet,
+    /// Has a JobSet deleted a while after it has ended.
+    ExpireSet,
+    /// Deletes a JobSet.
+    DeleteSet,
+    /// Deletes the Service of a JobSet.
+    DeleteService,
 }
 
 const ACTS: [(u32, Act); 11] = [
@@ -61,6 +74,19 @@ const ACTS: [(u32, Act); 11] = [
     (2, Act::Annotate),
 ];
 
+/// What is done in worlds of JobSets.
+const SET_ACTS: [(u32, Act); 9] = [
+    (6, Act::ToggleSet),
+    (3, Act::StretchSet),
+    (1, Act::ExpireSet),
+    (3, Act::DeleteSet),
+    (4, Act::DeleteJob),
+    (4, Act::DeletePod),
+    (2, Act::KillPod),
+    (1, Act::DeleteService),
+    (2, Act::Annotate),
+];
+
 /// All users.
 #[derive(Debug)]
 pub struct User {
@@ -69,22 +95,35 @@ pub struct User {
 }
 
 impl User {
-    /// Users who have a number of things on their minds, all within `span`.
-    pub fn new(seed: u64, acts_max: i32, span: SignedDuration, cluster: &mut Cluster) -> Self {
+    /// Users of Jobs or of JobSets who have a number of things on their minds, all within `span`.
+    pub fn new(
+        (seed, sort): (u64, Sort),
+        acts_max: i32,
+        span: SignedDuration,
+        cluster: &mut Cluster,
+    ) -> Self {
         let mut chance = Chance::new(seed, "user");
-        cluster.after(SignedDuration::ZERO, Happening::User(Act::CreateJob(true)));
+        let (acts, delete): (&[(u32, Act)], Act) = match sort {
+            Sort::Jobs => (&ACTS, Act::DeleteJob),
+            Sort::JobSets => (&SET_ACTS, Act::DeleteSet),
+        };
+        let create = |is_first| match sort {
+            Sort::Jobs => Act::CreateJob(is_first),
+            Sort::JobSets => Act::CreateSet(is_first),
+        };
+        cluster.after(SignedDuration::ZERO, Happening::User(create(true)));
         let latest = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
         if chance.percent(20) {
             let delay = chance.millis(0, latest / 2);
-            cluster.after(delay, Happening::User(Act::CreateJob(false)));
+            cluster.after(delay, Happening::User(create(false)));
         }
         for _ in 0..chance.between(0, acts_max) {
-            let act = chance.weighted(&ACTS);
+            let act = chance.weighted(acts);
             let delay = chance.millis(0, latest);
             cluster.after(delay, Happening::User(act));
-            if act == Act::DeleteJob && chance.percent(60) {
+            if act == delete && chance.percent(60) {
                 let again = delay + chance.millis(0, 5_000);
-                cluster.after(again, Happening::User(Act::CreateJob(true)));
+                cluster.after(again, Happening::User(create(true)));
             }
             if matches!(act, Act::Relabel | Act::Orphan) {
                 let again = delay + chance.millis(0, 5_000);
@@ -97,8 +136,26 @@ impl User {
     /// Does one thing.
     pub fn act(&mut self, cluster: &mut Cluster, act: Act) {
         match act {
-            Act::CreateJob(is_first) => self.create(cluster, if is_first { "a" } else { "b" }),
-            Act::DeleteJob => self.delete_job(cluster),
+            Act::CreateJob(is_first) => {
+                let name = if is_first { "a" } else { "b" };
+                self.create(cluster, Kind::Job, name, manifest::job);
+            }
+            Act::CreateSet(is_first) => {
+                let name = if is_first { "a" } else { "b" };
+                self.create(cluster, Kind::JobSet, name, manifest::jobset::jobset);
+            }
+            Act::DeleteJob => self.delete(cluster, Kind::Job),
+            Act::DeleteSet => self.delete(cluster, Kind::JobSet),
+            Act::DeleteService => self.delete(cluster, Kind::Service),
+            Act::ToggleSet => self.edit(cluster, Kind::JobSet, "toggles suspend of", |_, set| {
+                let is_suspended = json::flag(set, &["spec", "suspend"]);
+                json::object_mut(set, "spec").insert("suspend".to_owned(), json!(!is_suspended));
+            }),
+            Act::StretchSet => self.edit(cluster, Kind::JobSet, "stretches", stretch_set),
+            Act::ExpireSet => self.edit(cluster, Kind::JobSet, "limits", |chance, set| {
+                let ttl = json!(chance.pick(&[0, 10]));
+                json::object_mut(set, "spec").insert("ttlSecondsAfterFinished".to_owned(), ttl);
+            }),
             Act::DeletePod => self.delete_pod(cluster, None),
             Act::KillPod => self.delete_pod(cluster, Some(0)),
             Act::ToggleSuspend => self.edit(cluster, Kind::Job, "toggles suspend of", |_, job| {
@@ -131,10 +188,14 @@ impl User {
 
     /// Lets every Job run: what the users stopped goes on.
     pub fn heal(&mut self, cluster: &mut Cluster) {
-        let names: Vec<Box<str>> =
-            cluster.api.list(Kind::Job).map(|job| job.meta.name.clone()).collect();
-        for name in names {
-            let done = cluster.api.edit(Kind::Job, None, &name, |job| {
+        // The Jobs of a JobSet are let run by it.
+        let jobs = cluster.api.list(Kind::Job).filter(|job| job.meta.owners.is_empty());
+        let jobs = jobs.map(|job| (Kind::Job, job.meta.name.clone()));
+        let sets = cluster.api.list(Kind::JobSet);
+        let sets = sets.map(|set| (Kind::JobSet, set.meta.name.clone()));
+        let objects: Vec<(Kind, Box<str>)> = jobs.chain(sets).collect();
+        for (kind, name) in objects {
+            let done = cluster.api.edit(kind, None, &name, |job| {
                 let spec = json::object_mut(job, "spec");
                 spec.insert("suspend".to_owned(), json!(false));
                 if json::integer(spec, &["parallelism"]) == Some(0) {
@@ -146,24 +207,33 @@ impl User {
         }
     }
 
-    fn create(&mut self, cluster: &mut Cluster, name: &str) {
-        let job = manifest::job(&mut self.jobs, name);
+    fn create(
+        &mut self,
+        cluster: &mut Cluster,
+        kind: Kind,
+        name: &str,
+        draw: fn(&mut Chance, &str) -> Json,
+    ) {
+        let job = draw(&mut self.jobs, name);
         let shown = cluster.trace.is_full().then(|| Value::from(job.clone())["spec"].to_string());
-        let done = cluster.api.create(Kind::Job, job);
+        let done = cluster.api.create(kind, job);
         let said = done.map_or_else(|status| status.message, |job| job.meta.uid.to_string());
         cluster.say(ACTOR, || format!("creates {name}: {said} {}", shown.unwrap_or_default()));
     }
 
-    fn delete_job(&mut self, cluster: &mut Cluster) {
-        let Some(name) = self.choose(cluster, Kind::Job) else { return };
-        let propagation = self.chance.pick(&[
+    fn delete(&mut self, cluster: &mut Cluster, kind: Kind) {
+        let Some(name) = self.choose(cluster, kind) else { return };
+        let choices = [
             None,
             Some(Propagation::Background),
             Some(Propagation::Foreground),
             Some(Propagation::Orphan),
-        ]);
+        ];
+        // The Jobs of a set that are kept are in the way of the next set of its name, for ever.
+        let choices = if kind == Kind::JobSet { &choices[..3] } else { &choices };
+        let propagation = self.chance.pick(choices);
         let options = DeleteOptions { propagation, ..DeleteOptions::default() };
-        let done = cluster.api.delete(Kind::Job, &name, &options);
+        let done = cluster.api.delete(kind, &name, &options);
         let said = done.map_or_else(|status| status.message, |_| "done".to_owned());
         cluster.say(ACTOR, || format!("deletes {name} ({propagation:?}): {said}"));
     }
@@ -191,8 +261,8 @@ impl User {
                 let spec = &body["spec"];
                 let (parallelism, completions) = (&spec["parallelism"], &spec["completions"]);
                 match kind {
-                    Kind::Pod => format!("{verb} {name}"),
-                    Kind::Job => format!(
+                    Kind::Pod | Kind::Service => format!("{verb} {name}"),
+                    Kind::Job | Kind::JobSet => format!(
                         "{verb} {name}: parallelism {parallelism}, completions {completions}, \
                          suspend {}",
                         spec["suspend"]
@@ -219,6 +289,15 @@ fn limit(chance: &mut Chance, job: &mut Json) {
         1 => spec.insert("activeDeadlineSeconds".to_owned(), json!(chance.pick(&[1, 30, 300]))),
         _ => spec.insert("ttlSecondsAfterFinished".to_owned(), json!(chance.pick(&[0, 10]))),
     };
+}
+
+/// Changes the size of the Jobs of the first replicated job, if they may have another.
+fn stretch_set(chance: &mut Chance, set: &mut Json) {
+    let size = json!(chance.between(1, 3));
+    let job = set.get_mut("spec").and_then(|spec| spec.pointer_mut("/replicatedJobs/0"));
+    let Some(spec) = job.and_then(|job| job.pointer_mut("/template/spec")) else { return };
+    spec["parallelism"] = size.clone();
+    spec["completions"] = size;
 }
 
 /// Moves the labels a Job may select by out of the way, or back.

@@ -13,6 +13,7 @@ use crate::{
     controller::{Controller, Meddler},
     faults::Faults,
     node::{Node, Temper},
+    sets::{self, SetController},
     trace::Trace,
     user::User,
 };
@@ -20,17 +21,31 @@ use crate::{
 /// After so many events a world that has not come to rest never will.
 const EVENTS_MAX: u64 = 20_000;
 
+/// What a world is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Jobs that users make.
+    #[default]
+    Jobs,
+    /// JobSets that users make, and the Jobs these make.
+    JobSets,
+}
+
 /// Which world, and what is special about it.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     /// The seed everything is drawn from.
     pub seed: u64,
+    /// What it is about.
+    pub sort: Sort,
     /// Numbers of faults that do not happen.
     pub muted: BTreeSet<u32>,
     /// Whether the story is kept.
     pub is_told: bool,
     /// Who changes plans behind the back of the planner, if anybody does.
     pub meddler: Option<Meddler>,
+    /// The same for JobSets.
+    pub set_meddler: Option<sets::Meddler>,
     /// Who turns the knobs of the controllers, if anybody does.
     pub tune: Option<fn(&mut Options)>,
 }
@@ -42,7 +57,7 @@ pub struct Outcome {
     pub events: u64,
     /// How many faults there were.
     pub faults: u32,
-    /// How many Jobs completed, and how many failed.
+    /// How many Jobs or JobSets completed, and how many failed.
     pub endings: (usize, usize),
     /// What must never happen, if it did.
     pub violation: Option<Violation>,
@@ -60,7 +75,7 @@ pub fn run(setup: &Setup) -> Outcome {
     Outcome {
         events: world.events,
         faults: world.faults.fired(),
-        endings: world.checker.endings(),
+        endings: world.checker.endings(setup.sort),
         violation,
         trace: world.cluster.trace,
     }
@@ -73,8 +88,10 @@ struct World {
     faults: Faults,
     checker: Checker,
     /// By number; those that are dead are gone.
-    controllers: Vec<Option<Controller>>,
+    controllers: Vec<Option<Actor>>,
+    sort: Sort,
     meddler: Option<Meddler>,
+    set_meddler: Option<sets::Meddler>,
     options: Options,
     is_collecting: bool,
     is_healed: bool,
@@ -91,7 +108,7 @@ impl World {
         let mut cluster = Cluster::new(start, trace);
         let span = SignedDuration::from_secs(i64::from(chance.between(5, 120)));
         let acts = chance.weighted(&[(3, 0), (4, 3), (3, 8)]);
-        let user = User::new(seed, acts, span, &mut cluster);
+        let user = User::new((seed, setup.sort), acts, span, &mut cluster);
         let temper =
             Temper { succeed: chance.pick(&[95, 70, 40, 10]), exit: chance.pick(&[20, 60, 90]) };
         cluster.after(span, Happening::Heal);
@@ -103,7 +120,9 @@ impl World {
             faults: Faults::new(seed, setup.muted.clone()),
             checker: Checker::new(options.job_success_policy),
             controllers: Vec::new(),
+            sort: setup.sort,
             meddler: setup.meddler,
+            set_meddler: setup.set_meddler,
             options,
             is_collecting: false,
             is_healed: false,
@@ -111,7 +130,7 @@ impl World {
             chance,
             cluster,
         };
-        world.start_controller();
+        world.start_controllers();
         world
     }
 
@@ -121,7 +140,7 @@ impl World {
         // Who looks at all of it for the first time must find nothing to do.
         let before = self.cluster.api.snapshot().revision();
         self.controllers.clear();
-        self.start_controller();
+        self.start_controllers();
         self.plan_work();
         while self.step()? {}
         if self.cluster.api.snapshot().revision() != before {
@@ -187,22 +206,38 @@ impl World {
     }
 
     fn work(&mut self, number: usize) -> Result<Author, Violation> {
-        let is_alone = self.controllers.iter().flatten().count() == 1;
         let Some(controller) = &mut self.controllers[number] else { return Ok(Author::User) };
+        let role = controller.role();
         if self.faults.crashes() {
             self.cluster.say("fault", || format!("controller {number} crashes"));
             self.controllers[number] = None;
-            self.start_controller();
+            self.start_controller(role);
             return Ok(Author::User);
         }
-        let author = Author::Controller { number, seen: controller.seen(), is_alone };
-        controller.work(&mut self.cluster, &mut self.faults)?;
-        let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
-        if let Some((key, waiting)) = rested {
-            self.checker.check_rest(&key.name, &waiting)?;
-        }
+        let is_alone = self.of_role(role).count() == 1;
+        let controller = self.controllers[number].as_mut().expect("it was there a moment ago");
+        let author = match controller {
+            Actor::Jobs(controller) => {
+                let author = Author::Controller { number, seen: controller.seen(), is_alone };
+                controller.work(&mut self.cluster, &mut self.faults)?;
+                let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
+                if let Some((key, waiting)) = rested {
+                    self.checker.check_rest(&key.name, &waiting)?;
+                }
+                author
+            }
+            Actor::Sets(controller) => {
+                let author = Author::Sets { number, seen: controller.seen() };
+                controller.work(&mut self.cluster, &mut self.faults)?;
+                let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
+                if let Some((key, waiting)) = rested {
+                    self.checker.check_set_rest(&key.name, &waiting)?;
+                }
+                author
+            }
+        };
         if is_alone && self.faults.usurps() {
-            let next = self.start_controller();
+            let next = self.start_controller(role);
             self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
             let delay = self.chance.millis(1, 20_000);
             self.cluster.after(delay, Happening::Abdicate { controller: number });
@@ -221,18 +256,40 @@ impl World {
         self.node.heal(&mut self.cluster);
         self.user.heal(&mut self.cluster);
         // Of those that believe to lead, the last one does.
-        let last = self.controllers.iter().rposition(Option::is_some);
-        for (number, controller) in self.controllers.iter_mut().enumerate() {
-            if Some(number) != last {
-                *controller = None;
+        for role in [Role::Jobs, Role::Sets] {
+            let last = self.of_role(role).last();
+            for (number, controller) in self.controllers.iter_mut().enumerate() {
+                if Some(number) != last {
+                    controller.take_if(|controller| controller.role() == role);
+                }
             }
         }
     }
 
-    fn start_controller(&mut self) -> usize {
+    /// The numbers of the controllers of a role that are alive.
+    fn of_role(&self, role: Role) -> impl Iterator<Item = usize> {
+        let alive = self.controllers.iter().enumerate();
+        alive.filter_map(move |(number, controller)| {
+            controller.as_ref().is_some_and(|it| it.role() == role).then_some(number)
+        })
+    }
+
+    fn start_controllers(&mut self) {
+        self.start_controller(Role::Jobs);
+        if self.sort == Sort::JobSets {
+            self.start_controller(Role::Sets);
+        }
+    }
+
+    fn start_controller(&mut self, role: Role) -> usize {
         let number = self.controllers.len();
-        let controller = Controller::new(number, self.options.clone(), self.meddler);
-        self.controllers.push(Some(controller));
+        self.controllers.push(Some(match role {
+            Role::Jobs => {
+                let controller = Controller::new(number, self.options.clone(), self.meddler);
+                Actor::Jobs(Box::new(controller))
+            }
+            Role::Sets => Actor::Sets(Box::new(SetController::new(number, self.set_meddler))),
+        }));
         number
     }
 
@@ -245,6 +302,49 @@ impl World {
             self.is_collecting = true;
             let delay = self.faults.lag();
             self.cluster.after(delay, Happening::Collect);
+        }
+    }
+}
+
+/// What a controller sees to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Jobs,
+    Sets,
+}
+
+/// A controller.
+enum Actor {
+    Jobs(Box<Controller>),
+    Sets(Box<SetController>),
+}
+
+impl Actor {
+    fn role(&self) -> Role {
+        match self {
+            Self::Jobs(_) => Role::Jobs,
+            Self::Sets(_) => Role::Sets,
+        }
+    }
+
+    fn lose_watch(&mut self, kind: Kind) {
+        match self {
+            Self::Jobs(controller) => controller.lose_watch(kind),
+            Self::Sets(controller) => controller.lose_watch(kind),
+        }
+    }
+
+    fn hear(&mut self, cluster: &mut Cluster, kind: Kind, max: usize) {
+        match self {
+            Self::Jobs(controller) => controller.hear(cluster, kind, max),
+            Self::Sets(controller) => controller.hear(cluster, kind, max),
+        }
+    }
+
+    fn plan(&mut self, cluster: &mut Cluster, faults: &mut Faults) {
+        match self {
+            Self::Jobs(controller) => controller.plan(cluster, faults),
+            Self::Sets(controller) => controller.plan(cluster, faults),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Many worlds, none of which may go wrong.
 
-use lockstep_sim::{Setup, run, shrink};
+use lockstep_sim::{Setup, Sort, run, shrink};
 use mimalloc::MiMalloc;
 
 /// A fifth less time, as for the runner of many more worlds.
@@ -8,28 +8,40 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Runs one world; when it goes wrong, the answer is how, with as few faults as it takes.
-fn story(seed: u64) -> Option<String> {
-    let setup = Setup { seed, ..Setup::default() };
+fn story(sort: Sort, seed: u64) -> Option<String> {
+    let setup = Setup { seed, sort, ..Setup::default() };
     let violation = run(&setup).violation?;
     let muted = shrink(&setup);
     let story = run(&Setup { muted, is_told: true, ..setup }).trace;
-    Some(format!("seed {seed}: {violation}\n{story}\nreplay: cargo xtask sim --seed {seed}"))
+    let word = format!("{sort:?}").to_lowercase();
+    let replay = format!("cargo xtask sim --sort {word} --seed {seed}");
+    Some(format!("{word} {seed}: {violation}\n{story}\nreplay: {replay}"))
 }
 
 fn check(seed: u64) {
-    let story = story(seed);
+    let story = story(Sort::Jobs, seed);
     assert!(story.is_none(), "{}", story.unwrap_or_default());
 }
 
-// Two halves, for two cores.
+fn check_sets(seed: u64) {
+    let story = story(Sort::JobSets, seed);
+    assert!(story.is_none(), "{}", story.unwrap_or_default());
+}
+
+// Shares of about the same length, for two cores and more.
 #[test]
-fn five_hundred_worlds_keep_all_promises() {
+fn five_hundred_worlds_of_jobs_keep_all_promises() {
     (0..500).for_each(check);
 }
 
 #[test]
-fn five_hundred_more_worlds_keep_all_promises() {
-    (500..1_000).for_each(check);
+fn a_hundred_worlds_of_jobsets_keep_all_promises() {
+    (0..100).for_each(check_sets);
+}
+
+#[test]
+fn a_hundred_more_worlds_of_jobsets_keep_all_promises() {
+    (100..200).for_each(check_sets);
 }
 
 #[test]
@@ -46,8 +58,8 @@ fn worlds_that_once_went_wrong_go_right() {
 
 #[test]
 fn a_seed_is_a_history() {
-    for seed in 0..10 {
-        let setup = Setup { seed, is_told: true, ..Setup::default() };
+    for (sort, seed) in (0..10).flat_map(|seed| [(Sort::Jobs, seed), (Sort::JobSets, seed)]) {
+        let setup = Setup { seed, sort, is_told: true, ..Setup::default() };
         let (first, second) = (run(&setup), run(&setup));
         assert!(first.events > 10, "seed {seed}: {} events", first.events);
         assert_eq!(first.trace.to_string(), second.trace.to_string(), "seed {seed}");
@@ -64,4 +76,14 @@ fn worlds_are_as_different_as_they_should_be() {
     let calm = outcomes.iter().filter(|outcome| outcome.faults == 0).count();
     assert!(complete > 40 && failed > 40, "{complete} complete, {failed} failed");
     assert!(calm > 0 && calm < 100, "{calm} worlds without a fault");
+}
+
+#[test]
+fn worlds_of_jobsets_are_as_different_as_they_should_be() {
+    let sort = Sort::JobSets;
+    let outcomes: Vec<_> =
+        (0..100).map(|seed| run(&Setup { seed, sort, ..Setup::default() })).collect();
+    let complete = outcomes.iter().filter(|outcome| outcome.endings.0 > 0).count();
+    let failed = outcomes.iter().filter(|outcome| outcome.endings.1 > 0).count();
+    assert!(complete > 20 && failed > 10, "{complete} complete, {failed} failed");
 }

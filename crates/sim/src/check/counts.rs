@@ -44,7 +44,7 @@ impl Checker {
         }
         let by = match author {
             Author::Controller { number, seen, .. } => (number, seen.pods),
-            Author::Node | Author::User | Author::Collector => {
+            Author::Sets { .. } | Author::Node | Author::User | Author::Collector => {
                 return Err(Violation(format!("{author:?} wrote the status of {name}")));
             }
         };

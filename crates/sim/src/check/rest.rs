@@ -8,6 +8,7 @@ use super::{
     ensure,
     indexes::check_all_told,
 };
+use crate::world::Sort;
 
 impl Checker {
     /// Faults have ended and everything has come to rest: every Job of ours is finished, and no
@@ -28,7 +29,7 @@ impl Checker {
             let is_theirs = owner.is_some_and(|job| !job.is_ours() && !job.is_gone);
             ensure(is_theirs, || format!("pod {} keeps its finalizer for ever", pod.name))?;
         }
-        Ok(())
+        self.check_sets_converged()
     }
 
     /// The only controller there is knows everything there is to know and does nothing about the
@@ -76,10 +77,14 @@ impl Checker {
         })
     }
 
-    /// How many Jobs have ended well and how many badly, for people.
-    pub fn endings(&self) -> (usize, usize) {
+    /// How many Jobs, or JobSets where there are any, have ended well and how many badly, for
+    /// people.
+    pub fn endings(&self, sort: Sort) -> (usize, usize) {
         let ended = |condition: &str| self.jobs.values().filter(|job| job.has(condition)).count();
-        (ended("Complete"), ended("Failed"))
+        match sort {
+            Sort::Jobs => (ended("Complete"), ended("Failed")),
+            Sort::JobSets => self.set_endings(),
+        }
     }
 }
 

@@ -317,7 +317,7 @@ impl Call {
 
 fn send_patch(api: &mut Api, pod: &PodRef, patch: &Value) -> Result<Arc<Object>, Status> {
     let body = patch.to_string();
-    api.patch(Kind::Pod, &pod.name, &Patch::strategic(body.as_bytes())?)
+    api.patch(Kind::Pod, None, &pod.name, &Patch::strategic(body.as_bytes())?)
 }
 
 /// Somebody else writes what the request is about, just before it arrives.
@@ -336,6 +336,11 @@ fn disturb(api: &mut Api, call: &Call) {
         | Call::LetGo(Orphan { pod, .. }) => (Kind::Pod, pod.name.clone()),
         Call::Relist { .. } | Call::Create(_) | Call::Expire(_) => return,
     };
+    note(api, kind, &name);
+}
+
+/// Somebody writes something that matters to nobody.
+pub(crate) fn note(api: &mut Api, kind: Kind, name: &str) {
     let note = |object: &mut Json| {
         let meta = json::object_mut(object, "metadata");
         let notes = json::object_mut(meta, "annotations");
@@ -343,12 +348,12 @@ fn disturb(api: &mut Api, call: &Call) {
         notes.insert("sim/disturbed".to_owned(), json!("x".repeat(count + 1)));
     };
     // What is not there cannot be disturbed.
-    let _ = api.edit(kind, None, &name, note);
+    let _ = api.edit(kind, None, name, note);
 }
 
-/// A no, as the driver wants to hear it. A request that names a uid meets another object of the
+/// A no, as drivers want to hear it. A request that names a uid meets another object of the
 /// same name as a conflict.
-fn refusal(status: &Status) -> Refusal {
+pub(crate) fn refusal(status: &Status) -> Refusal {
     let is_another = |message: &str| {
         message.contains("UID in precondition") || message.contains("UID in the precondition")
     };
