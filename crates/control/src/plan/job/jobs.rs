@@ -7,7 +7,10 @@ mod route;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::{Job, JobStatus};
+use k8s_openapi::api::{
+    batch::v1::{Job, JobStatus},
+    core::v1::Pod,
+};
 
 use crate::engine::{Backoff, WorkQueue, after};
 use crate::plan::Key;
@@ -367,6 +370,18 @@ impl Entry {
             self.stale = None;
         }
         is_behind.then_some(until)
+    }
+
+    /// Notes a version of a pod; whether it is news. One that is new here and was made before the
+    /// pods were listed was not among them: somebody else may have counted it, and it may be gone.
+    fn observe_pod(&mut self, pod: &Pod) -> bool {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let is_new = self.view.pod_with_uid(uid).is_none();
+        let is_news = self.view.observe_pod(pod);
+        if is_new && is_news && seen::version(&pod.metadata) < self.doubt.told {
+            self.doubt.listed = 0;
+        }
+        is_news
     }
 
     /// The plan, unless it does something and what it was made on may miss something: then the pods

@@ -221,9 +221,8 @@ impl Jobs {
         }
         let mut concerned = self.routes.concerned(&key);
         concerned.extend(self.routes.suitors(pod));
-        concerned.retain(|job| {
-            self.entries.get_mut(job).is_some_and(|entry| entry.view.observe_pod(pod))
-        });
+        concerned
+            .retain(|job| self.entries.get_mut(job).is_some_and(|entry| entry.observe_pod(pod)));
         self.routes.settle(&key, pod, |job, uid| {
             self.entries.get(job).is_some_and(|entry| entry.view.uid() == uid)
         });
