@@ -91,6 +91,8 @@ struct JobBook {
     indexes_done: BTreeSet<i32>,
     /// Who wrote that it has ended, and the revision of pods it had seen.
     ended_by: Option<(usize, Revision)>,
+    /// Who wrote how it ends, and the revision that says so.
+    decided_by: Option<(usize, Revision)>,
     /// Where it belongs, if it is the Job of a JobSet.
     place: Option<Place>,
     /// The revision in which it was made, and by which JobSet controller.
@@ -145,6 +147,20 @@ impl JobBook {
     fn sizes_since(&self, seen: Revision) -> impl Iterator<Item = &Size> {
         let known = self.sizes.iter().rposition(|(at, _)| *at <= seen).unwrap_or_default();
         self.sizes[known..].iter().map(|(_, size)| size)
+    }
+
+    /// Notes a new status, and what it is the first to say.
+    fn tell(&mut self, status: JobStatus, at: Revision, author: Author) {
+        self.status = status;
+        let is_decided = self.has("SuccessCriteriaMet") || self.has("FailureTarget");
+        if let (true, None, Author::Controller { number, .. }) =
+            (is_decided, self.decided_by, author)
+        {
+            self.decided_by = Some((number, at));
+        }
+        if self.has("Failed") {
+            self.failed_at = self.failed_at.or(Some(at));
+        }
     }
 
     /// Whether pods count as failed only when they have really ended.
@@ -253,6 +269,7 @@ impl Checker {
             failed: BTreeSet::new(),
             indexes_done: BTreeSet::new(),
             ended_by: None,
+            decided_by: None,
             place: Place::of(event),
             made_at: event.revision,
             made_by: by,
@@ -281,10 +298,7 @@ impl Checker {
                 }
             }
             let book = self.jobs.get_mut(&meta.uid).expect("just put there");
-            book.status = status;
-            if book.has("Failed") {
-                book.failed_at = book.failed_at.or(Some(event.revision));
-            }
+            book.tell(status, event.revision, author);
         }
         if let Author::Sets { number, seen } = author {
             let book = &self.jobs[&meta.uid];

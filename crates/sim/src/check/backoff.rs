@@ -17,7 +17,9 @@ impl Checker {
         now: Timestamp,
     ) -> Result<(), Violation> {
         let Some(owner) = pod.owner.as_deref() else { return Ok(()) };
-        let Some(job) = self.jobs.get(owner) else { return Ok(()) };
+        // What is made for a Job that is gone goes with it, whatever was known of it.
+        let job = self.jobs.get(owner).filter(|job| !job.is_gone);
+        let Some(job) = job else { return Ok(()) };
         let is_ours = |other: &&PodBook| other.last_owner.as_deref() == Some(owner);
         // What the controller cannot have missed: what it had been told of and is still there, or
         // was let go by itself.

@@ -20,8 +20,8 @@ impl Checker {
         };
         ensure(job.is_ours(), || format!("pod {} was made for a Job of others", pod.name))?;
         ensure(pod.is_pinned, || format!("pod {} was made without the finalizer", pod.name))?;
-        let is_decided =
-            job.is_finished() || job.has("SuccessCriteriaMet") || job.has("FailureTarget");
+        // One that believed to lead may have decided a moment before it was stopped.
+        let is_decided = job.decided_by.is_some_and(|(by, at)| by == number || at <= seen.jobs);
         ensure(!is_decided || !is_alone, || {
             format!("pod {} was made although the end of {} is decided", pod.name, job.name)
         })?;
