@@ -25,7 +25,8 @@ pub struct Configuration {
 pub type FeatureGates = Gates;
 
 /// The gates by the names they have in files.
-const GATES: [&str; 4] = ["ElasticJobSet", "InPlaceRestart", "JobSuccessPolicy", "RestartJob"];
+const GATES: [&str; 5] =
+    ["ElasticJobSet", "InPlaceRestart", "JobSuccessPolicy", "RestartJob", "TLSOptions"];
 
 /// Why a configuration file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,12 @@ pub enum ConfigError {
     /// It names a gate there is none of.
     #[error("featureGates: there is no gate {name:?}; the gates are {}", GATES.join(", "))]
     UnknownGate {
+        /// The name in the file.
+        name: String,
+    },
+    /// It turns off what is always on.
+    #[error("featureGates: {name} is always on and cannot be turned off")]
+    LockedGate {
         /// The name in the file.
         name: String,
     },
@@ -111,6 +118,8 @@ impl Configuration {
                 "InPlaceRestart" => gates.in_place_restart = is_on,
                 "JobSuccessPolicy" => gates.job_success_policy = is_on,
                 "RestartJob" => gates.restart_job = is_on,
+                "TLSOptions" if is_on => {}
+                "TLSOptions" => return Err(ConfigError::LockedGate { name }),
                 _ => return Err(ConfigError::UnknownGate { name }),
             }
         }
@@ -165,6 +174,7 @@ featureGates: {RestartJob: false}
             ("featureGate: {}", "featureGate"),
             ("featureGates: {JobSuccesPolicy: true}", "JobSuccesPolicy"),
             ("featureGates: {JobSuccessPolicy: perhaps}", "featureGates"),
+            ("featureGates: {TLSOptions: false}", "always on"),
             ("featureGates: [JobSuccessPolicy]", "featureGates"),
             ("featureGates: {a: true", ""),
             ("- 1", ""),

@@ -1,8 +1,6 @@
 //! What the API takes although it cannot be meant: expressions that do not compile never match.
 
-use regex::Regex;
-
-use super::JobSetSpec;
+use super::{JobSetSpec, pattern_fault};
 use crate::field::{ErrorList, FieldError, Path};
 
 /// Points at what cannot be meant.
@@ -14,19 +12,10 @@ pub(super) fn errors(spec: &JobSetSpec) -> ErrorList {
             let path = path.index(at).child("onJobFailureMessagePatterns");
             let patterns = rule.on_job_failure_message_patterns.iter().enumerate();
             patterns.filter_map(move |(at, pattern)| {
-                let why = fault(pattern)?;
+                let why = pattern_fault(pattern)?;
                 let why = format!("must be a regular expression, or it never matches: {why}");
                 Some(FieldError::invalid(&path.index(at), pattern, &why))
             })
         })
         .collect()
-}
-
-/// Why an expression does not compile, in one line.
-fn fault(pattern: &str) -> Option<String> {
-    let error = Regex::new(pattern).err()?;
-    let text = error.to_string();
-    // The last line says what; those before draw where.
-    let last = text.lines().last().unwrap_or_default();
-    Some(last.trim_start_matches("error: ").to_owned())
 }

@@ -20,6 +20,15 @@ impl FailurePolicyRule {
     }
 }
 
+/// Why an expression does not compile, in one line.
+pub fn pattern_fault(pattern: &str) -> Option<String> {
+    let error = Regex::new(pattern).err()?;
+    let text = error.to_string();
+    // The last line says what; those before draw where.
+    let last = text.lines().last().unwrap_or_default();
+    Some(last.trim_start_matches("error: ").to_owned())
+}
+
 /// Whether an expression is found in a message.
 fn is_found(pattern: &str, message: &str) -> bool {
     Regex::new(pattern).is_ok_and(|regex| regex.is_match(message))

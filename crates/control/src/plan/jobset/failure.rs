@@ -4,10 +4,9 @@
 //! previous ones; nothing else has to be remembered.
 
 use lockstep_api::{
-    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec},
+    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec, pattern_fault},
     reasons::jobset as reasons,
 };
-use regex::Regex;
 
 use super::{Bucket, Child, Event, Outcome, beyond, condition, group, pass::Pass, start};
 
@@ -50,11 +49,7 @@ pub(super) fn tell_bad_patterns(pass: &mut Pass<'_>) {
     let rules = pass.spec().failure_policy.iter().flat_map(|policy| &policy.rules);
     for rule in rules {
         for pattern in &rule.on_job_failure_message_patterns {
-            let Err(error) = Regex::new(pattern) else { continue };
-            // The last line of the error says what is wrong, those before it where.
-            let error = error.to_string();
-            let why = error.lines().last().unwrap_or_default();
-            let why = why.trim_start_matches("error: ");
+            let Some(why) = pattern_fault(pattern) else { continue };
             let message = format!(
                 "failure policy rule {}: the message pattern {pattern:?} matches nothing, because \
                  it is no regular expression: {why}",
@@ -90,19 +85,7 @@ fn earliest(failed: Vec<&Child>) -> Option<&Child> {
 
 fn matches(rule: &FailurePolicyRule, child: &Child) -> bool {
     let Outcome::Failed { reason, message, .. } = &child.outcome else { return false };
-    let Some(name) = child.group() else { return false };
-    let is_in = |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
-    let patterns = &rule.on_job_failure_message_patterns;
-    // What this code does not know the meaning of never decides.
-    rule.action != Action::Unknown
-        && is_in(&rule.on_job_failure_reasons, reason)
-        && is_in(&rule.target_replicated_jobs, name)
-        && (patterns.is_empty() || patterns.iter().any(|pattern| is_found(pattern, message)))
-}
-
-/// Whether an expression is found in a message. One that does not compile is not.
-fn is_found(pattern: &str, message: &str) -> bool {
-    Regex::new(pattern).is_ok_and(|regex| regex.is_match(message))
+    child.group().is_some_and(|name| rule.matches(name, reason, message))
 }
 
 fn apply(
