@@ -53,10 +53,10 @@ struct Summary {
     failed: u64,
 }
 
-/// Builds the simulator in release mode and runs it on all cores: a process for each, since the
+/// Builds the simulator, optimised, and runs it on all cores: a process for each, since the
 /// simulator itself knows no threads and no clock.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let build = "build --release --locked -p lockstep-sim --example seeds";
+    let build = "build --profile sim --locked -p lockstep-sim --example seeds";
     shell::run(&mut shell::cargo(build.split(' ')))?;
     if let (Some(seed), Some(sort)) = (options.seed, options.sort) {
         return shell::run(seeds().args(["replay", sort.word(), &seed.to_string()]));
@@ -110,7 +110,7 @@ fn run_all(options: &Options, sort: &str) -> Result<bool> {
 fn seeds() -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(Into::into);
     let target = target.unwrap_or_else(|| shell::root().join("target"));
-    Command::new(target.join("release/examples/seeds"))
+    Command::new(target.join("sim/examples/seeds"))
 }
 
 impl Summary {
