@@ -114,14 +114,44 @@ async fn a_killed_shim_takes_its_container_with_it() {
     let started = node.runtime.start(launch).await.unwrap();
     eventually("the stray", || node.log(&id).trim().parse::<u32>().is_ok()).await;
     let stray = node.log(&id).trim().to_owned();
-    let stat = fs::read_to_string(format!("/proc/{}/stat", started.pid)).unwrap();
-    let shim = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().to_owned();
-    assert!(Command::new("kill").args(["-9", &shim]).status().unwrap().success());
+    let killed = Command::new("kill").args(["-9", &shim_of(started.pid)]).status().unwrap();
+    assert!(killed.success());
     let exited = node.exited().await;
     assert_eq!((exited.code, exited.signal), (137, Some(9)));
     assert!(exited.message.contains("was killed"), "{exited:?}");
     eventually("the end of the rest", || !is_alive(&stray)).await;
     assert!(!is_alive(&started.pid.to_string()));
+}
+
+/// The id of the shim of a main process: its parent.
+fn shim_of(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().to_owned()
+}
+
+/// Whoever cleans up after a shim must not take a container that starts at that moment for part of
+/// the old one: the kernel gives the number of its mount namespace to the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_death_of_a_shim_leaves_other_containers_alone() {
+    let node = Node::new();
+    for round in 0..10 {
+        let first = script(&format!("first{round}"), "sleep 980");
+        let started = node.runtime.start(first).await.unwrap();
+        let others = (0..8).map(|number| {
+            let (runtime, name) = (node.runtime.clone(), format!("other{round}-{number}"));
+            tokio::spawn(async move { runtime.start(script(&name, "exec sleep 979")).await })
+        });
+        let others: Vec<_> = others.collect();
+        let killed = Command::new("kill").args(["-9", &shim_of(started.pid)]).status().unwrap();
+        assert!(killed.success());
+        for (number, other) in others.into_iter().enumerate() {
+            let other = other.await.unwrap();
+            assert!(other.is_ok_and(|it| is_alive(&it.pid.to_string())), "{round}: {number}");
+        }
+        eventually("the end of the first", || !is_alive(&started.pid.to_string())).await;
+    }
+    eventually("the others alone", || node.runtime.running().len() == 80).await;
+    node.runtime.close().await;
 }
 
 /// The containers of `data` that have a process, each as often as it has a shim or a main process.

@@ -10,8 +10,8 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::net::UnixStream;
 
-use super::attend::Process;
-use super::orphans::{self, NamespaceNumber};
+use super::attend::{Attended, Process};
+use super::orphans::{self, HeldNamespace};
 use super::{ContainerId, Recovered, RecoveredState, Shared, Started, attend};
 use crate::node::shim::wire::{self, Reply, files};
 
@@ -57,7 +57,7 @@ fn state_of(shared: &Arc<Shared>, id: &ContainerId, dir: &Path) -> Option<Recove
         return Some(RecoveredState::Exited(exited));
     }
     let has_begun = dir.join(files::BEGUN).exists();
-    orphans::sweep(dir, id, NamespaceNumber::MayBeReused);
+    orphans::sweep(dir, id, None);
     if has_begun {
         return Some(RecoveredState::Lost);
     }
@@ -77,8 +77,12 @@ fn adopt(shared: &Arc<Shared>, id: &ContainerId, dir: &Path) -> io::Result<Start
     };
     stream.set_nonblocking(true)?;
     let stream = UnixStream::from_std(stream)?;
-    let process = process.map_or(Process::Unknown, Process::Adopted);
-    attend::attend(shared.busy(), id.clone(), stream, process, started.clone());
+    // It answered just now, so the number it wrote down is its own.
+    let pid = orphans::recorded_state(dir).map(|state| state.shim_pid);
+    let namespace = pid.and_then(HeldNamespace::of);
+    let shim =
+        Attended { stream, process: process.map_or(Process::Unknown, Process::Adopted), namespace };
+    attend::attend(shared.busy(), id.clone(), shim, started.clone());
     Ok(started)
 }
 

@@ -16,7 +16,7 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 
-use super::orphans::{self, NamespaceNumber};
+use super::orphans::{self, HeldNamespace};
 use super::{Busy, ContainerId, ExecError, ExecOutcome, RuntimeEvent, StartError, Started};
 use crate::node::dirs::NodeDirs;
 use crate::node::shim::wire::{
@@ -55,6 +55,13 @@ pub(super) enum Process {
     Unknown,
 }
 
+/// A shim with a container, as it is looked after.
+pub(super) struct Attended {
+    pub(super) stream: UnixStream,
+    pub(super) process: Process,
+    pub(super) namespace: Option<HeldNamespace>,
+}
+
 /// Starts a shim and hears whether its container runs.
 pub(super) async fn start(
     busy: Busy,
@@ -66,10 +73,13 @@ pub(super) async fn start(
     let spawned = tokio::task::spawn_blocking(move || spawn(&shim, &launch)).await;
     let (mut child, stream) = spawned.map_err(io::Error::other).and_then(|r| r).map_err(failed)?;
     let mut stream = UnixStream::from_std(stream).map_err(failed)?;
-    let reply = tokio::time::timeout(START_TIMEOUT, negotiate(&busy, &mut stream)).await;
+    let mut namespace = None;
+    let hold = || namespace = HeldNamespace::of(child.id());
+    let reply = tokio::time::timeout(START_TIMEOUT, negotiate(&busy, &mut stream, hold)).await;
     let error = match reply.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Some(Reply::Started(started))) => {
-            attend(busy, id, stream, Process::Child(child), started.clone());
+            let shim = Attended { stream, process: Process::Child(child), namespace };
+            attend(busy, id, shim, started.clone());
             return Ok(started);
         }
         Ok(None) => StartError::Closed,
@@ -88,7 +98,7 @@ pub(super) async fn start(
     let dir = busy.0.dirs.container(&id);
     let clean_up = async move {
         ended(Process::Child(child)).await;
-        let sweep = move || orphans::sweep(&dir, &id, NamespaceNumber::IsFresh);
+        let sweep = move || orphans::sweep(&dir, &id, namespace.as_ref());
         let _ = tokio::task::spawn_blocking(sweep).await;
     };
     let clean_up = tokio::spawn(clean_up);
@@ -97,13 +107,18 @@ pub(super) async fn start(
 }
 
 /// Gives a shim the word to start when it is ready, and hears what comes of it; `None` when nothing
-/// may start any more.
-async fn negotiate(busy: &Busy, stream: &mut UnixStream) -> io::Result<Option<Reply>> {
+/// may start any more. `on_ready` is called when it has everything its container will have.
+async fn negotiate(
+    busy: &Busy,
+    stream: &mut UnixStream,
+    on_ready: impl FnOnce(),
+) -> io::Result<Option<Reply>> {
     match read_reply(stream).await? {
         Reply::Ready if busy.0.is_closed.load(Ordering::SeqCst) => return Ok(None),
         Reply::Ready => {}
         other => return Ok(Some(other)),
     }
+    on_ready();
     stream.write_all(&wire::json_frame(&Request::Go)).await?;
     read_reply(stream).await.map(Some)
 }
@@ -112,8 +127,7 @@ async fn negotiate(busy: &Busy, stream: &mut UnixStream) -> io::Result<Option<Re
 pub(super) fn attend(
     busy: Busy,
     id: ContainerId,
-    stream: UnixStream,
-    process: Process,
+    Attended { stream, process, namespace }: Attended,
     started: Started,
 ) {
     let (requests, receiver) = mpsc::unbounded_channel();
@@ -127,7 +141,7 @@ pub(super) fn attend(
             // The shim is gone without a word. It may have written some down.
             _ => {
                 let dir = shared.dirs.container(&id);
-                let lost = orphans::exit_of_lost(&dir, &id, &started);
+                let lost = orphans::exit_of_lost(&dir, &id, &started, namespace);
                 tokio::task::spawn_blocking(lost).await.expect("cleaning up does not panic")
             }
         };

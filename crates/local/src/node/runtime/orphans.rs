@@ -23,12 +23,12 @@ pub(super) fn exit_of_lost(
     dir: &Path,
     id: &ContainerId,
     started: &Started,
+    namespace: Option<HeldNamespace>,
 ) -> impl FnOnce() -> Exited + Send + 'static {
     let (dir, id, started_at) = (dir.to_owned(), id.clone(), started.at);
     move || {
         recorded_exit(&dir).unwrap_or_else(|| {
-            // Namespace numbers are used again, but not while the namespace has processes.
-            sweep(&dir, &id, NamespaceNumber::IsFresh);
+            sweep(&dir, &id, namespace.as_ref());
             Exited {
                 id,
                 code: 137,
@@ -75,22 +75,34 @@ pub(super) fn recorded_state(dir: &Path) -> Option<State> {
     (state.boot_id == crate::node::shim::boot_id()).then_some(state)
 }
 
-/// Whether the number of a namespace can be relied on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum NamespaceNumber {
-    /// The shim died just now.
-    IsFresh,
-    /// It died at some time; another namespace may have the number by now.
-    MayBeReused,
+/// The mount namespace of a shim, kept from going away.
+///
+/// Processes of a container whose shim is gone are known by it. The kernel gives the number of a
+/// namespace that is gone to the next one, which belongs to a container that has nothing to do with
+/// it, so a number says something only as long as the namespace is held.
+pub(super) struct HeldNamespace(fs::File);
+
+impl HeldNamespace {
+    /// Holds the namespace of a process; `None` where that is not allowed.
+    pub(super) fn of(pid: u32) -> Option<Self> {
+        fs::File::open(format!("/proc/{pid}/ns/mnt")).ok().map(Self)
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.0.metadata().ok().map(|meta| meta.ino())
+    }
 }
 
-/// Kills every process that belongs to the container and removes its cgroups.
-pub(super) fn sweep(dir: &Path, id: &ContainerId, number: NamespaceNumber) {
+/// Kills every process that belongs to the container and removes its cgroups. Without its namespace
+/// those that dropped their environment are not found.
+pub(super) fn sweep(dir: &Path, id: &ContainerId, namespace: Option<&HeldNamespace>) {
     // Who follows the log waits for this to go.
     let _ = fs::remove_file(dir.join(files::CONTROL));
     let Some(state) = recorded_state(dir) else { return };
     limits::destroy(&state.cgroup);
-    let namespace = state.mount_namespace.filter(|_| number == NamespaceNumber::IsFresh);
+    // Its own, as it wrote down itself: before it had one, it was in the namespace of everybody.
+    let held = namespace.and_then(HeldNamespace::number);
+    let namespace = state.mount_namespace.filter(|own| held == Some(*own));
     let marker = format!("{CONTAINER_VARIABLE}={id}");
     for _ in 0..ROUNDS_MAX {
         let strays = strays(&marker, namespace);
