@@ -53,6 +53,29 @@ fn a_gang_gets_its_variables_and_the_callers_folder_and_environment() {
     assert_eq!(lines, [want(0), want(1)]);
 }
 
+/// Shells give programs a limit of a thousand open files, which thousands of workers are not held
+/// to; the workers themselves get what the caller had.
+#[test]
+fn a_low_limit_of_open_files_holds_for_workers_only() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let binary = lockstep(folder.path());
+    let script = format!(
+        "ulimit -Sn 64 && exec {} run -q --workers 40 -- sh -c 'ulimit -Sn; sleep 1'",
+        binary.get_program().display()
+    );
+    let mut shell = std::process::Command::new("sh");
+    let output = shell
+        .args(["-c", &script])
+        .env("HOME", folder.path())
+        .env_remove("KUBECONFIG")
+        .stdin(Stdio::null())
+        .output()
+        .expect("lockstep runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert_eq!(said.lines().filter(|line| line.ends_with(" 64")).count(), 40, "{said}");
+}
+
 #[test]
 fn one_worker_writes_as_if_it_were_alone() {
     let folder = tempfile::tempdir().expect("a folder");

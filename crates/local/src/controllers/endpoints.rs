@@ -21,8 +21,8 @@ use crate::observe::{Change, Inbox, ObjectKey};
 /// Changes that come this close together are written together.
 const COALESCE: Duration = Duration::from_millis(50);
 
-/// The same for services with many pods.
-const COALESCE_LARGE: Duration = Duration::from_millis(500);
+/// The same for services with many pods, of which each write tells a hundred.
+const COALESCE_LARGE: Duration = Duration::from_secs(1);
 
 /// How long to wait after a write that failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -67,6 +67,14 @@ struct Entry {
     dirty: HashSet<String>,
     /// Whether all pods have to be looked at.
     is_new: bool,
+}
+
+impl Entry {
+    /// When a change of now is written.
+    fn due(&self, now: Timestamp) -> Timestamp {
+        let wait = if self.slices.is_large() { COALESCE_LARGE } else { COALESCE };
+        now.checked_add(wait).unwrap_or(now)
+    }
 }
 
 impl Controller {
@@ -122,8 +130,7 @@ impl Controller {
             let endpoint = |pod: &Arc<Pod>| endpoint_of(&entry.service, pod);
             if was.and_then(endpoint) != is.and_then(endpoint) {
                 entry.dirty.insert(uid.clone());
-                let wait = if entry.slices.is_large() { COALESCE_LARGE } else { COALESCE };
-                self.queue.add(key.clone(), now.checked_add(wait).unwrap_or(now));
+                self.queue.add(key.clone(), entry.due(now));
             }
         }
     }
@@ -135,7 +142,7 @@ impl Controller {
         for (service, entry) in self.services.iter_mut() {
             if service.0 == key.namespace && matches(&entry.service, &old) {
                 entry.dirty.insert(key.uid.clone());
-                self.queue.add(service.clone(), now.checked_add(COALESCE).unwrap_or(now));
+                self.queue.add(service.clone(), entry.due(now));
             }
         }
     }

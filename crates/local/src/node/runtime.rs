@@ -5,6 +5,7 @@ mod attend;
 mod error;
 mod fallback;
 mod launch;
+pub(crate) mod open_files;
 mod orphans;
 
 use std::collections::HashMap;
@@ -122,6 +123,7 @@ impl Runtime {
         dirs: &NodeDirs,
         options: RuntimeOptions,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<RuntimeEvent>) {
+        open_files::raise();
         let (events, receiver) = mpsc::unbounded_channel();
         // Not by its path: the file there may be another one after an upgrade.
         let own = || PathBuf::from("/proc/self/exe");
@@ -298,6 +300,7 @@ impl Runtime {
                 log_dir,
                 data_dir: self.dirs.data().to_owned(),
                 die_with_parent: self.options.die_with_parent,
+                open_files: open_files::for_containers(),
                 isolation: self.probed.isolation,
                 hostname: launch.hostname,
                 hosts_file: launch.hosts_file,

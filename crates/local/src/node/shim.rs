@@ -28,7 +28,7 @@ use rustix::fs::{Mode, OFlags, open};
 use self::connection::Connection;
 use self::serve::Shim;
 use self::wire::{PROBE_ARGUMENT, Probed, ShimLaunch};
-use super::runtime::ExecFailure;
+use super::runtime::{ExecFailure, open_files};
 
 pub(crate) use self::record::boot_id;
 pub use self::wire::SHIM_ARGUMENT;
@@ -52,6 +52,7 @@ pub fn main() -> ExitCode {
     else {
         return ExitCode::FAILURE;
     };
+    open_files::restore(launch.open_files);
     let mut parent = Connection::new(parent, true);
     match setup::set_up(&launch, &mut parent) {
         Ok(parts) => {

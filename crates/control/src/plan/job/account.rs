@@ -62,6 +62,10 @@ pub(crate) fn account(
             // Deleted with its finalizer taken off first: how it ends counts for nothing.
             continue;
         }
+        if is_deleting {
+            // Nobody will read how it ends, and its node is writing just that at this moment.
+            target.version = None;
+        }
         account.removals.push(target);
         // The rest follows in the next pass, which comes at once.
         let listed = indexes_new + account.succeeded.len() + account.failed.len();

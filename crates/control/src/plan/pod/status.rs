@@ -27,7 +27,7 @@ pub(super) fn plan(pass: &mut Pass<'_>, ending: Option<Ending>) {
         if !shutdown::is_to_be_told(pass) {
             return pass.wait(Waiting::Finished);
         }
-    } else if is_about_to_change(pass) {
+    } else if is_about_to_change(pass, ending) {
         return;
     }
     let is_over = ending.is_some() && pass.memory.is_still();
@@ -58,11 +58,13 @@ pub(super) fn container_id(pod: &Pod, container: &str, attempt: u32) -> String {
     format!("proc://{}/{container}/{attempt}", pod.metadata.uid.as_deref().unwrap_or_default())
 }
 
-/// Whether a start is in progress: its outcome will be told in one write with what is known now.
-fn is_about_to_change(pass: &mut Pass<'_>) -> bool {
+/// Whether a start is in progress, or the end of what was just deleted: its outcome will be told in
+/// one write with what is known now.
+fn is_about_to_change(pass: &mut Pass<'_>, ending: Option<Ending>) -> bool {
     let is_starting =
         pass.memory.containers.values().any(|it| matches!(it.state, State::Starting { .. }));
-    if !is_starting && pass.memory.setup != Setup::Asked {
+    let is_stopping = ending == Some(Ending::Deleted) && !pass.memory.is_still();
+    if !is_starting && !is_stopping && pass.memory.setup != Setup::Asked {
         pass.memory.settled_at = None;
         return false;
     }

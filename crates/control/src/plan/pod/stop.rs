@@ -201,6 +201,27 @@ mod tests {
     }
 
     #[test]
+    fn a_deletion_is_told_with_the_end_unless_that_takes_a_while() {
+        let told = |seconds| {
+            let mut world = World::new(pod("Always", &["a"]));
+            world.is_obedient = false;
+            world.run();
+            let before = world.status_writes;
+            world.pod.metadata.generation = Some(2);
+            world.delete(30);
+            world.run();
+            world.pass(seconds);
+            world.run();
+            let stopping = world.status_writes - before;
+            world.exit("a", 0);
+            world.run();
+            (stopping, world.status_writes - before)
+        };
+        assert_eq!(told(0), (0, 1), "one write says all");
+        assert_eq!(told(1), (1, 2));
+    }
+
+    #[test]
     fn what_does_not_end_in_time_is_killed() {
         let mut world = World::new(pod("Always", &["a"]));
         world.is_obedient = false;

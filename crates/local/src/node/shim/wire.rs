@@ -79,6 +79,7 @@ pub(crate) struct ShimLaunch {
     pub(crate) log_dir: PathBuf,
     pub(crate) data_dir: PathBuf,
     pub(crate) die_with_parent: bool,
+    pub(crate) open_files: Option<u64>,
     pub(crate) isolation: Isolation,
     pub(crate) hostname: String,
     pub(crate) hosts_file: Option<PathBuf>,

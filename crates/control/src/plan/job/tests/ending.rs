@@ -357,6 +357,24 @@ fn a_job_that_is_deleted_lets_its_pods_go_and_counts_those_that_ended() {
     assert_eq!(world.waiting, Some(Waiting::BeingDeleted));
 }
 
+/// Its node writes how a pod ends while we take the finalizer off: with thousands of them, each that
+/// had to be the version we know would be tried twice.
+#[test]
+fn pods_of_a_job_that_is_deleted_are_let_go_in_any_version() {
+    let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
+    world.settle();
+    world.delete_job();
+    let bound = |step: &Step| match step {
+        Step::RemoveFinalizers(pods) => pods.iter().filter(|pod| pod.version.is_some()).count(),
+        _ => 0,
+    };
+    world.deliver(usize::MAX);
+    let steps = world.pass().expect("a pass").steps;
+    let let_go = |step: &Step| matches!(step, Step::RemoveFinalizers(pods) if pods.len() == 2);
+    assert!(steps.iter().any(let_go), "{steps:?}");
+    assert_eq!(steps.iter().map(bound).sum::<usize>(), 0);
+}
+
 // rule: job 3.12
 #[test]
 fn a_job_with_more_successes_than_wanted_says_so() {
