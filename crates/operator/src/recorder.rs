@@ -11,7 +11,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, ObjectReference, Pod};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -152,7 +152,7 @@ async fn carry_out(client: &Client, write: &Write) {
     let event = &write.event;
     let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Event> = Api::namespaced(client.clone(), namespace);
-    let create = async || api.create(&PostParams::default(), event).await.map(drop);
+    let create = async || crate::write::create_event(client, namespace, event).await;
     let outcome = if write.is_repeated {
         let name = event.metadata.name.as_deref().unwrap_or_default();
         match api.patch(name, &PatchParams::default(), &Patch::Merge(write.patch())).await {

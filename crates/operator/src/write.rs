@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use http::{HeaderValue, header};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Request;
@@ -41,6 +41,37 @@ pub async fn patch_pod_status(
     let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
     let request = Request::new(Pod::url_path(&(), Some(namespace)));
     metadata(client, request.patch_subresource("status", name, &params, &patch)).await
+}
+
+/// Creates an event, of whose answer nobody reads anything.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub(crate) async fn create_event(
+    client: &Client,
+    namespace: &str,
+    event: &Event,
+) -> kube::Result<()> {
+    let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(Event::url_path(&(), Some(namespace)));
+    metadata(client, request.create(&PostParams::default(), body)).await.map(drop)
+}
+
+/// Deletes a pod of this uid at once: its node says that nothing of it is left.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn confirm_pod_deletion(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+) -> kube::Result<()> {
+    let params = DeleteParams {
+        grace_period_seconds: Some(0),
+        preconditions: Some(same(uid)),
+        ..DeleteParams::default()
+    };
+    let request = Request::new(Pod::url_path(&(), Some(namespace)));
+    metadata(client, request.delete(name, &params)).await.map(drop)
 }
 
 /// Sends a write and reads the metadata of the answer.

@@ -48,7 +48,9 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { events_max: 100_000, bytes_max: 64 << 20, age_max: Duration::from_secs(300) }
+        // Room for a few seconds of as many writes as a machine can make: whoever has to list
+        // fifteen thousand pods anew because it fell behind falls behind all the more.
+        Self { events_max: 200_000, bytes_max: 256 << 20, age_max: Duration::from_secs(300) }
     }
 }
 

@@ -80,7 +80,7 @@ impl Patch {
     }
 
     /// The members of the object that the patch names, if it is one that says nothing of others.
-    fn members(&self) -> Option<&Json> {
+    pub(crate) fn members(&self) -> Option<&Json> {
         let (Self::Merge(patch) | Self::Strategic(patch)) = self else { return None };
         let members = patch.value.as_object()?;
         (!members.keys().any(|key| key.starts_with('$'))).then_some(members)

@@ -30,6 +30,7 @@ use self::serve::Shim;
 use self::wire::{PROBE_ARGUMENT, Probed, ShimLaunch};
 use super::runtime::{ExecFailure, open_files};
 
+pub(crate) use self::log_writer::files_aside;
 pub(crate) use self::record::boot_id;
 pub use self::wire::SHIM_ARGUMENT;
 

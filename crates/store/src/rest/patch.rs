@@ -14,6 +14,11 @@ pub fn patch(
     validation: FieldValidation,
 ) -> Result<Plan, Status> {
     let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
+    if let Some(members) = patch.members() {
+        // Before anything is made of it: of many who change an object at the same time all but one
+        // come too late.
+        update::check_stated(scene, name, members, old)?;
+    }
     let current = scene.shown(old);
     let patched = patch.apply(scene.resource, &current, validation)?;
     update::check_preconditions(scene, name, &patched.object, old)?;

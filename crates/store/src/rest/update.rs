@@ -207,6 +207,20 @@ fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Sta
     Ok(())
 }
 
+/// As [`check_preconditions`], for a request that may say nothing about what it is based on.
+pub(super) fn check_stated(
+    scene: &Scene<'_>,
+    name: &str,
+    object: &Json,
+    old: &Object,
+) -> Result<(), Status> {
+    match meta::requested_version(object) {
+        Ok(Some(_)) => check_preconditions(scene, name, object, old),
+        // What is wrong with it is said when it is applied.
+        Ok(None) | Err(_) => Ok(()),
+    }
+}
+
 /// What the request says about the version it is based on.
 pub(super) fn check_preconditions(
     scene: &Scene<'_>,

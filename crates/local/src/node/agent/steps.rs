@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
-use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use lockstep_control::plan::pod::{Event, Role, Step, containers, spec_of, thresholds};
 use lockstep_operator::write;
 use tracing::warn;
@@ -192,16 +191,11 @@ async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> kube::R
 }
 
 async fn confirm_delete(client: &Client, pod: &Pod) -> kube::Result<()> {
-    let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
-    let params = DeleteParams {
-        grace_period_seconds: Some(0),
-        preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
-        ..DeleteParams::default()
-    };
-    match api.delete(&pod.name_any(), &params).await {
-        Ok(_) => Ok(()),
+    let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
+    let uid = pod.uid().unwrap_or_default();
+    match write::confirm_pod_deletion(client, (&namespace, &name, &uid)).await {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        Err(error) => Err(error),
+        done => done,
     }
 }
 

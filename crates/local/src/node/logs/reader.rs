@@ -1,9 +1,9 @@
 //! Reads log files, the ones set aside by rotation included.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use super::line::Line;
 use super::{LogOptions, LogStream};
+use crate::node::shim::files_aside;
 
 const CHUNK: usize = 64 << 10;
 
@@ -105,17 +106,8 @@ impl Reader {
 
     /// The files of this instance, oldest first.
     fn files(&self) -> io::Result<Vec<File>> {
-        let mut files = Vec::new();
-        let current = match File::open(self.dir.join(&self.name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            other => Some(other?),
-        };
-        for index in 1.. {
-            match File::open(self.dir.join(format!("{}.{index}", self.name))) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                other => files.insert(0, other?),
-            }
-        }
+        let Listing { aside, current } = self.list()?;
+        let mut files: Vec<File> = aside.into_iter().map(|(_, file)| file).collect();
         files.extend(current);
         Ok(files)
     }
@@ -124,17 +116,41 @@ impl Reader {
     /// is more to read.
     fn go_to_newer(&mut self) -> io::Result<bool> {
         let Some(file) = &mut self.file else { return Ok(false) };
-        let number = file.metadata()?.ino();
-        let newer = newer(self.dir.clone(), &self.name, number)?;
-        let Some(newer) = newer else { return Ok(false) };
-        // Lines may have come between the last read and the file being set aside.
         let at = file.stream_position()?;
+        let number = file.metadata()?.ino();
+        let Listing { aside, current } = self.list()?;
+        let is_it = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == number);
+        if current.as_ref().is_none_or(is_it) {
+            return Ok(false);
+        }
+        // Lines may have come between the last read and the file being set aside.
+        let Some(file) = &self.file else { return Ok(false) };
         if file.metadata()?.len() > at {
             return Ok(true);
         }
+        // One that is not among them has been dropped: it goes on with the oldest there is.
+        let place = aside.iter().position(|(_, file)| is_it(file)).map_or(0, |place| place + 1);
+        let next = aside.into_iter().nth(place).map(|(_, file)| file).or(current);
         self.pending.clear();
-        self.file = Some(newer);
+        self.file = next;
         Ok(true)
+    }
+
+    /// The files there are, none of them set aside while they were looked for.
+    fn list(&self) -> io::Result<Listing> {
+        let name = self.dir.join(&self.name);
+        loop {
+            let current = open(&name)?;
+            let mut aside = Vec::new();
+            for (number, path) in files_aside(&self.dir, &self.name)? {
+                // The oldest may be dropped at any time.
+                aside.extend(open(&path)?.map(|file| (number, file)));
+            }
+            let number = |file: Option<&File>| file.and_then(|it| Some(it.metadata().ok()?.ino()));
+            if number(current.as_ref()) == number(open(&name)?.as_ref()) {
+                return Ok(Listing { aside, current });
+            }
+        }
     }
 
     /// Passes whole lines on in the form that was asked for.
@@ -173,27 +189,15 @@ impl Reader {
     }
 }
 
-/// The file that came after the one with this number.
-fn newer(dir: PathBuf, name: &str, number: u64) -> io::Result<Option<File>> {
-    let is_it = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| meta.ino() == number);
-    let current = dir.join(name);
-    if is_it(&current) {
-        return Ok(None);
-    }
-    let aside = |index: u32| dir.join(format!("{name}.{index}"));
-    let mut next = current;
-    for index in 1.. {
-        let path = aside(index);
-        if is_it(&path) {
-            break;
-        }
-        if !path.exists() {
-            // It has been dropped: go on with the oldest there is.
-            break;
-        }
-        next = path;
-    }
-    match File::open(next) {
+/// The files of a log at one moment.
+struct Listing {
+    /// Those set aside, with their numbers, oldest first.
+    aside: Vec<(u64, File)>,
+    current: Option<File>,
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }

@@ -56,8 +56,8 @@ fn line(second: u32, stream: &str, tag: &str, text: &str) -> String {
 async fn options_choose_lines() {
     let log = Log::new();
     log.write("0.log", &line(0, "stdout", "F", "other instance"));
-    log.write("1.log.2", &line(0, "stdout", "F", "oldest"));
-    log.write("1.log.1", &(line(1, "stdout", "F", "one") + &line(2, "stderr", "F", "two")));
+    log.write("1.log.9", &line(0, "stdout", "F", "oldest"));
+    log.write("1.log.10", &(line(1, "stdout", "F", "one") + &line(2, "stderr", "F", "two")));
     let newest = line(3, "stdout", "P", "thr") + &line(3, "stdout", "F", "ee");
     log.write("1.log", &(newest + "garbage\n" + &line(4, "stdout", "F", "four")));
     let plain = LogOptions::default();
@@ -103,24 +103,18 @@ async fn following_sees_every_line_through_rotation_until_the_end() {
     log.append(&line(0, "stdout", "F", "first"));
     let options = LogOptions { follow: true, ..LogOptions::default() };
     let reading = tokio::spawn(log.read(options).try_collect::<Vec<_>>());
-    let rotate = || {
-        let path = |name: &str| log.log_dir.join(name);
-        let _ = fs::rename(path("1.log.1"), path("1.log.2"));
-        fs::rename(path("1.log"), path("1.log.1")).unwrap();
-    };
-    for number in 0..30 {
+    let path = |name: &str| log.log_dir.join(name);
+    for number in 0..300 {
         log.append(&line(1, "stdout", "F", &number.to_string()));
-        if number % 10 == 9 {
-            // Two files may be set aside before the reader looks again; more would be lost.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            rotate();
+        if number % 3 == 2 {
+            fs::rename(path("1.log"), path(&format!("1.log.{}", number / 3 + 1))).unwrap();
         }
     }
     log.append(&line(2, "stdout", "F", "last"));
     fs::remove_file(socket).unwrap();
     let chunks = tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap().unwrap();
     let text = String::from_utf8(chunks.unwrap().concat()).unwrap();
-    let want: Vec<_> = (0..30).map(|number| number.to_string()).collect();
+    let want: Vec<_> = (0..300).map(|number| number.to_string()).collect();
     assert_eq!(text, format!("first\n{}\nlast\n", want.join("\n")));
 }
 

@@ -1,10 +1,10 @@
 //! Writes a container's output into log files, in the format container runtimes use:
 //! `<RFC 3339 time> stdout|stderr F|P <text>`, where `P` marks a line that goes on.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
@@ -31,6 +31,9 @@ pub(super) struct LogWriter {
     file: File,
     size: u64,
     rotation: LogRotation,
+    /// The number of the file that was set aside last. It only grows, and files keep theirs, so
+    /// that readers never see one move.
+    set_aside: u64,
     /// The beginnings of lines that have not ended, per stream.
     begun: [Vec<u8>; 2],
     tail: Vec<u8>,
@@ -40,13 +43,14 @@ pub(super) struct LogWriter {
 impl LogWriter {
     /// Opens the log of instance `attempt` in `dir`.
     pub(super) fn open(dir: &Path, attempt: u32, rotation: LogRotation) -> io::Result<Self> {
-        let dir = super::open_folder(dir)?;
         let name = format!("{attempt}.log");
+        let set_aside = files_aside(dir, &name)?.last().map_or(0, |(number, _)| *number);
+        let dir = super::open_folder(dir)?;
         let file = create(&dir, &name)?;
         let size = file.metadata()?.len();
         let begun = [Vec::new(), Vec::new()];
         let (tail, lines) = (Vec::new(), Vec::new());
-        Ok(Self { dir, name, file, size, rotation, begun, tail, lines })
+        Ok(Self { dir, name, file, size, rotation, set_aside, begun, tail, lines })
     }
 
     /// Takes output of the container.
@@ -118,18 +122,19 @@ impl LogWriter {
         self.lines.shrink_to(4 * LINE_MAX);
     }
 
-    /// Sets the file aside as `.1`, the one before as `.2`, and so on.
+    /// Sets the file aside under the next number and drops the oldest.
     fn rotate(&mut self) {
-        let old = |index: u32| format!("{}.{index}", self.name);
-        let kept = self.rotation.files_max.saturating_sub(1);
-        for index in (1..kept).rev() {
-            let _ = renameat(&self.dir, old(index), &self.dir, old(index + 1));
-        }
-        let _ = if kept == 0 {
-            unlinkat(&self.dir, &self.name, AtFlags::empty())
+        let old = |number: u64| format!("{}.{number}", self.name);
+        let kept = u64::from(self.rotation.files_max.saturating_sub(1));
+        if kept == 0 {
+            let _ = unlinkat(&self.dir, &self.name, AtFlags::empty());
         } else {
-            renameat(&self.dir, &self.name, &self.dir, old(1))
-        };
+            self.set_aside += 1;
+            let _ = renameat(&self.dir, &self.name, &self.dir, old(self.set_aside));
+            if let Some(oldest) = self.set_aside.checked_sub(kept) {
+                let _ = unlinkat(&self.dir, old(oldest), AtFlags::empty());
+            }
+        }
         if let Ok(file) = create(&self.dir, &self.name) {
             self.file = file;
             self.size = 0;
@@ -143,6 +148,19 @@ impl LogWriter {
     }
 }
 
+/// The files of a log that were set aside, with their numbers, oldest first.
+pub(crate) fn files_aside(dir: &Path, name: &str) -> io::Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let file = path.file_name().and_then(|file| file.to_str());
+        let number = file.and_then(|file| file.strip_prefix(name)?.strip_prefix('.')?.parse().ok());
+        found.extend(number.map(|number| (number, path)));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
 fn create(dir: &OwnedFd, name: &str) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
     Ok(File::from(openat(dir, name, flags, Mode::from_raw_mode(0o640))?))
@@ -150,8 +168,6 @@ fn create(dir: &OwnedFd, name: &str) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn writer(dir: &Path, rotation: LogRotation) -> LogWriter {
@@ -194,13 +210,22 @@ mod tests {
         for number in 0..40 {
             log.write(Stream::Out, format!("{number:060}\n").as_bytes(), now);
         }
-        let mut names: Vec<_> = fs::read_dir(dir.path())
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        assert_eq!(names, ["0.log", "0.log.1", "0.log.2"]);
-        let newest = fs::read_to_string(dir.path().join("0.log.1")).unwrap();
+        let names = || {
+            let entries = fs::read_dir(dir.path()).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let [current, older, newer] = &names()[..] else { panic!("{:?}", names()) };
+        let number = |name: &str| name.strip_prefix("0.log.").unwrap().parse::<u32>().unwrap();
+        assert_eq!((current.as_str(), number(older) + 1), ("0.log", number(newer)));
+        let newest = fs::read_to_string(dir.path().join(newer)).unwrap();
         assert!(newest.contains(&format!("{:060}", 39)) || newest.contains(&format!("{:060}", 38)));
+        // Whoever goes on with the log goes on with the numbers.
+        let (older, newer) = (newer.clone(), format!("0.log.{}", number(newer) + 1));
+        let mut log = writer(dir.path(), LogRotation { bytes_max: 100, files_max: 3 });
+        log.write(Stream::Out, format!("{:0100}\n", 0).as_bytes(), now);
+        assert_eq!(names(), ["0.log".to_owned(), older, newer]);
     }
 }
