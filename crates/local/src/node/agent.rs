@@ -37,6 +37,10 @@ use crate::recorder::Recorder;
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 
+/// How long to wait for the watch to tell what a pod is by now that was not what we thought. To
+/// write the same again before that would be refused again.
+const STALE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How many messages are heard before the pods they are about are looked at.
 const BATCH_MAX: usize = 1024;
 

@@ -10,6 +10,7 @@ use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
+use tokio::task::coop::unconstrained;
 
 use super::{Change, ObjectKey, Watch, follow};
 
@@ -53,7 +54,9 @@ where
                 is_synced: false,
                 listeners: Vec::new(),
             };
-            hub.run(api, config, joins).await;
+            // Each change goes to many listeners, so that the turns tokio gives a task would be
+            // over after a few: the more there is to tell, the later everybody would hear it.
+            unconstrained(hub.run(api, config, joins)).await;
         });
         Self { joining, watch: Arc::new(Watch(watch)) }
     }

@@ -183,9 +183,10 @@ pub enum Outcome {
         /// The answer.
         outcome: ProbeOutcome,
     },
-    /// The status was written: the version the object has now. `None` when it is no longer the one
-    /// we know.
-    Written(Result<Option<u64>, kube::Error>),
+    /// The status was written: the version the object has now.
+    Written(Result<u64, kube::Error>),
+    /// The status was not written, as the object is no longer this version that we know.
+    Stale(u64),
     /// The object was deleted for good, or why not.
     Deleted(Result<(), kube::Error>),
 }

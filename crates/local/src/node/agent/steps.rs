@@ -1,6 +1,7 @@
 //! Carrying out steps, and what follows when they are done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
@@ -11,7 +12,7 @@ use tracing::warn;
 
 use super::backend::{Backend, Outcome, Told};
 use super::patch::status_patch;
-use super::{Agent, Message};
+use super::{Agent, Message, STALE_PATIENCE};
 use crate::recorder::{Note, pod_reference};
 
 impl<B: Backend> Agent<B> {
@@ -54,7 +55,7 @@ impl<B: Backend> Agent<B> {
                 let (client, writes) = (self.client.clone(), Arc::clone(&self.writes));
                 self.report(uid, async move {
                     let _permit = writes.acquire().await;
-                    Outcome::Written(write_status(&client, &pod, &status).await)
+                    write_status(&client, &pod, &status).await
                 });
             }
             Step::ConfirmDelete => {
@@ -83,7 +84,9 @@ impl<B: Backend> Agent<B> {
         let memory = &mut entry.memory;
         let mut at = now;
         let mut notes = Vec::new();
-        let is_write = matches!(outcome, Outcome::Written(_) | Outcome::Deleted(_));
+        let is_write =
+            matches!(outcome, Outcome::Written(_) | Outcome::Stale(_) | Outcome::Deleted(_));
+        let mut patience = Duration::ZERO;
         match outcome {
             Outcome::SetUp(Ok(ip)) => memory.set_up(ip),
             Outcome::SetUp(Err(message)) => memory.set_up_failed(message, options, now),
@@ -105,7 +108,7 @@ impl<B: Backend> Agent<B> {
                 let limits = spec.and_then(|(_, it)| spec_of(it, kind)).map(thresholds);
                 memory.probed(&container, attempt, kind, &outcome, limits.unwrap_or((3, 1)));
             }
-            Outcome::Written(Ok(Some(version))) => {
+            Outcome::Written(Ok(version)) => {
                 entry.is_failing = false;
                 self.backoff.succeeded(&uid);
                 if version > super::version(&entry.pod) {
@@ -114,10 +117,12 @@ impl<B: Backend> Agent<B> {
                 }
                 memory.status_written();
             }
-            // The watch is about to tell what the pod is by now, or that it is gone.
-            Outcome::Written(Ok(None)) => {
+            Outcome::Stale(version) => {
                 memory.status_written();
-                entry.is_failing = true;
+                // Unless it has told already, the watch is about to tell what the pod is by now, or
+                // that it is gone.
+                entry.is_failing = version == super::version(&entry.pod);
+                patience = STALE_PATIENCE;
             }
             Outcome::Written(Err(error)) => {
                 warn!(pod = %entry.pod.name_any(), %error, "status not written");
@@ -135,7 +140,7 @@ impl<B: Backend> Agent<B> {
             }
         }
         if entry.is_failing && is_write {
-            at = now.checked_add(self.backoff.failed(&uid)).unwrap_or(now);
+            at = now.checked_add(self.backoff.failed(&uid).max(patience)).unwrap_or(now);
         }
         let pod = Arc::clone(&entry.pod);
         for (told, container) in notes {
@@ -176,17 +181,19 @@ impl<B: Backend> Agent<B> {
     }
 }
 
-/// Writes the status; gives back the version the object has now, `None` when it is no longer the
-/// one we know.
-async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> kube::Result<Option<u64>> {
-    let patch = status_patch(pod, status).map_err(kube::Error::SerdeError)?;
+/// Writes the status.
+async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> Outcome {
+    let patch = match status_patch(pod, status) {
+        Ok(patch) => patch,
+        Err(error) => return Outcome::Written(Err(kube::Error::SerdeError(error))),
+    };
     let namespace = pod.namespace().unwrap_or_default();
     match write::patch_pod_status(client, (&namespace, &pod.name_any()), patch).await {
-        Ok(meta) => Ok(Some(super::version_of(&meta))),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        // The pod has changed meanwhile, or another one has taken its name.
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
-        Err(error) => Err(error),
+        // It is gone, has changed meanwhile, or another one has taken its name.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+            Outcome::Stale(super::version(pod))
+        }
+        written => Outcome::Written(written.map(|meta| super::version_of(&meta))),
     }
 }
 
@@ -202,7 +209,6 @@ async fn confirm_delete(client: &Client, pod: &Pod) -> kube::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use futures::FutureExt;
     use futures::future::BoxFuture;
