@@ -88,10 +88,11 @@ impl<'a> Pass<'a> {
         group::total(spec) == there.sum::<i64>()
     }
 
-    /// How many Jobs of a replicated job have started, whatever became of them.
+    /// How many Jobs of a replicated job have started, whatever became of them. One that is
+    /// suspended has not, even if nobody has told yet that its pods are not ready any more.
     pub(super) fn started(&self, job: &ReplicatedJob) -> i32 {
         let counts = self.view.counts(&job.name);
-        counts.failed + counts.ready + counts.succeeded
+        counts.failed + counts.ready - counts.halted + counts.succeeded
     }
 
     pub(super) fn is_started(&self, job: &ReplicatedJob) -> bool {

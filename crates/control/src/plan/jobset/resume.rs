@@ -20,6 +20,7 @@ pub(super) fn suspend(pass: &mut Pass<'_>) {
 pub(super) fn resume(pass: &mut Pass<'_>) {
     let is_in_order = pass.is_in_order();
     let jobs = &pass.spec().replicated_jobs;
+    let is_ordered = is_in_order || jobs.iter().any(|job| job.depends_on.is_some());
     let is_any = jobs.iter().any(|job| pass.view.counts(&job.name).suspended > 0);
     // Most passes have nothing to resume, and need not look at every Job.
     let suspended: Vec<&Child> = match is_any {
@@ -34,6 +35,10 @@ pub(super) fn resume(pass: &mut Pass<'_>) {
         }
         let own = suspended.iter().filter(|child| child.group() == Some(job.name.as_str()));
         for child in own {
+            // Others wait for what starts: pods of before must not be taken for those to come.
+            if is_ordered && child.is_active() {
+                continue;
+            }
             // A template may change only while the Job has no start.
             if child.job.status.as_ref().is_some_and(|status| status.start_time.is_some()) {
                 clear.push(child.reference());

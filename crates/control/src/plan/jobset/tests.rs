@@ -2,8 +2,10 @@
 
 mod beyond;
 mod building;
+mod cells;
 mod driving;
 mod failing;
+mod in_order;
 mod odd;
 mod starting;
 mod suspending;

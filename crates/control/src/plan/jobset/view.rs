@@ -45,6 +45,8 @@ pub(super) struct Counts {
     pub(super) failed: i32,
     pub(super) active: i32,
     pub(super) suspended: i32,
+    /// Those of the ready ones that are suspended: their pods are about to end.
+    pub(super) halted: i32,
 }
 
 impl View {
@@ -256,6 +258,7 @@ impl View {
                 counts.ready += one * i32::from(child.is_ready);
                 counts.active += one * i32::from(child.is_active());
                 counts.suspended += one * i32::from(child.is_suspended());
+                counts.halted += one * i32::from(child.is_ready && child.is_suspended());
             }
         }
     }
