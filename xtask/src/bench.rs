@@ -1,6 +1,8 @@
 //! Measurements against the budgets of the design.
 
-use anyhow::Result;
+mod kubernetes;
+
+use anyhow::{Context, Result};
 
 use crate::shell;
 
@@ -23,6 +25,8 @@ enum Subject {
     Jobs,
     /// Restarts of large JobSets: from the failure of a pod until all run again.
     Jobset,
+    /// The same with `lockstep operator` on a real control plane, of 1,000 and 5,000 pods.
+    JobsetKubernetes,
 }
 
 /// Runs one benchmark in release mode.
@@ -35,6 +39,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         Subject::Jobs => "jobs",
         Subject::Jobset => "jobset",
+        Subject::JobsetKubernetes => {
+            let parse = |size: &String| size.parse().with_context(|| format!("{size} is no size"));
+            let sizes = options.arguments.iter().map(parse).collect::<Result<Vec<usize>>>()?;
+            return kubernetes::restarts(if sizes.is_empty() { &[1_000, 5_000] } else { &sizes });
+        }
     };
     let mut bench =
         shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", name, "--"]);

@@ -57,8 +57,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let _fake_nodes = match options.fake_nodes {
         0 => None,
         count => {
-            FakeNodes::build()?;
-            Some(FakeNodes::start(&kubeconfig, count, &control_plane.path().join("nodes.log"))?)
+            FakeNodes::build("debug")?;
+            let log = control_plane.path().join("nodes.log");
+            Some(FakeNodes::start(&kubeconfig, count, &log, "debug")?)
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

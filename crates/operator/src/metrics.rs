@@ -4,6 +4,7 @@ mod job;
 mod jobset;
 mod process;
 mod queue;
+mod request;
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ pub use job::JobMetrics;
 pub use jobset::JobSetMetrics;
 pub use process::Process;
 pub use queue::QueueMetrics;
+pub use request::RequestMetrics;
 
 /// All counters of the controllers of one process.
 pub struct Metrics {
@@ -22,6 +24,8 @@ pub struct Metrics {
     pub jobs: JobMetrics,
     /// What the JobSet controller counts.
     pub jobsets: JobSetMetrics,
+    /// What is sent to the API.
+    pub requests: RequestMetrics,
     /// The queue of JobSets.
     pub jobset_queue: QueueMetrics,
     /// The queue of Jobs.
@@ -38,10 +42,11 @@ impl Metrics {
         let mut registry = Registry::default();
         let jobs = JobMetrics::new(&mut registry);
         let jobsets = JobSetMetrics::new(&mut registry);
+        let requests = RequestMetrics::new(&mut registry);
         let names = ["job", "job_orphan_pod", "ttl_jobs_to_delete", "jobset"];
         let [job_queue, orphan_queue, ttl_queue, jobset_queue] =
             queue::register(&mut registry, names);
-        Self { registry, jobs, jobsets, jobset_queue, job_queue, orphan_queue, ttl_queue }
+        Self { registry, jobs, jobsets, requests, jobset_queue, job_queue, orphan_queue, ttl_queue }
     }
 
     /// Writes everything as Prometheus reads it, without the line that ends it.

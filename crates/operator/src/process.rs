@@ -96,19 +96,17 @@ impl Operator {
     pub fn start(client: &Client, metrics: &Arc<Metrics>, options: OperatorOptions) -> Self {
         let election = options.lease.map(|lease| Election::start(client, lease));
         let leadership = election.as_ref().map_or_else(Leadership::alone, Election::leadership);
-        let client = restrained(client.clone(), &leadership, options.pace, &options.agent);
+        let OperatorOptions { pace, agent, gates, instance, .. } = options;
+        let client = restrained(client.clone(), &leadership, pace, &agent, metrics);
         let config = || watcher::Config::default().page_size(PAGE);
         let feeds = jobset::Feeds {
             jobsets: Feed::start(Api::all(client.clone()), config()),
             jobs: Feed::start(Api::all(client.clone()), config()),
             services: Feed::start(Api::all(client.clone()), config()),
         };
-        let jobsets = JobSetOptions {
-            instance: options.instance,
-            leadership: leadership.clone(),
-            ..JobSetOptions::default()
-        };
-        let jobsets = jobsets.with_gates(options.gates);
+        let jobsets =
+            JobSetOptions { instance, leadership: leadership.clone(), ..JobSetOptions::default() };
+        let jobsets = jobsets.with_gates(gates);
         let controllers = vec![jobset::spawn(&client, &feeds, metrics, jobsets)];
         Self { election, leadership, controllers }
     }

@@ -13,6 +13,7 @@ use kube::client::Body;
 use tower::BoxError;
 
 use crate::lease::Leadership;
+use crate::metrics::Metrics;
 
 pub use pace::Pace;
 
@@ -22,18 +23,20 @@ pub use pace::Pace;
 pub struct NotLeading;
 
 /// A client that sends through `client`: all requests at `pace`, writes only while leading, and
-/// with `agent` as the name it gives itself.
+/// with `agent` as the name it gives itself. What it sends is counted.
 pub fn restrained(
     client: Client,
     leadership: &Leadership,
     pace: Option<Pace>,
     agent: &HeaderValue,
+    metrics: &Arc<Metrics>,
 ) -> Client {
     let namespace = client.default_namespace().to_owned();
     let (leadership, pace) = (leadership.clone(), pace.map(Arc::new));
-    let agent = agent.clone();
+    let (agent, metrics) = (agent.clone(), Arc::clone(metrics));
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let (client, leadership, pace) = (client.clone(), leadership.clone(), pace.clone());
+        let metrics = Arc::clone(&metrics);
         request.headers_mut().insert(header::USER_AGENT, agent.clone());
         async move {
             if let Some(pace) = pace {
@@ -43,7 +46,10 @@ pub fn restrained(
             if is_write(request.method()) && !leadership.may_send() {
                 return Err(BoxError::from(NotLeading));
             }
-            client.send(request).await.map_err(BoxError::from)
+            let method = request.method().clone();
+            let answer = client.send(request).await;
+            metrics.requests.answered(&method, answer.as_ref().ok().map(http::Response::status));
+            answer.map_err(BoxError::from)
         }
     });
     Client::new(service, namespace)
@@ -80,8 +86,9 @@ mod tests {
             (Leadership::alone(), ["GET lockstep/1", "DELETE lockstep/1"].as_slice()),
             (Leadership::never(), &["GET lockstep/1"]),
         ] {
-            let api: Api<Pod> =
-                Api::default_namespaced(restrained(client.clone(), &leadership, None, &agent));
+            let metrics = Arc::default();
+            let client = restrained(client.clone(), &leadership, None, &agent, &metrics);
+            let api: Api<Pod> = Api::default_namespaced(client);
             api.get_opt("p").await.unwrap();
             let deleted = api.delete("p", &DeleteParams::default()).await;
             assert_eq!(deleted.is_ok(), leadership.may_send());
@@ -89,6 +96,14 @@ mod tests {
                 assert!(error.to_string().contains("does not lead"), "{error}");
             }
             assert_eq!(std::mem::take(&mut *sent.lock().unwrap()), want);
+            let mut text = String::new();
+            metrics.write(&mut text).unwrap();
+            let count = |method| {
+                let line =
+                    format!("rest_client_requests_total{{code=\"200\",method=\"{method}\"}} 1");
+                text.contains(&line)
+            };
+            assert_eq!((count("GET"), count("DELETE")), (true, leadership.may_send()), "{text}");
         }
     }
 }

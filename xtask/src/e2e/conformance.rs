@@ -49,7 +49,7 @@ fn real(binary: &Path) -> Result<Summary> {
     let control_plane = ControlPlane::start(&programs)?;
     let kubeconfig = control_plane.kubeconfig();
     let log = control_plane.path().join("nodes.log");
-    let _nodes = FakeNodes::start(&kubeconfig, NODES, &log)?;
+    let _nodes = FakeNodes::start(&kubeconfig, NODES, &log, "debug")?;
     let title = format!("conformance with Kubernetes v{VERSION}");
     let mut suite = Suite::new(&title, &kubectl::binary(VERSION)?);
     suite.set("KUBECONFIG", &kubeconfig);

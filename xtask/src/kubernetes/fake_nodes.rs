@@ -28,15 +28,21 @@ pub(crate) struct FakeNodes {
 
 impl FakeNodes {
     /// Builds what plays them.
-    pub(crate) fn build() -> Result<()> {
-        let build = "build --quiet --locked -p lockstep-local --example fake_nodes";
-        shell::run(&mut shell::cargo(build.split(' ')))
+    pub(crate) fn build(profile: &str) -> Result<()> {
+        let profile = if profile == "debug" { "dev" } else { profile };
+        let build = "build --quiet --locked -p lockstep-local --example fake_nodes --profile";
+        shell::run(shell::cargo(build.split(' ')).arg(profile))
     }
 
     /// Adds `count` nodes to a cluster and waits until all of them are ready.
-    pub(crate) fn start(kubeconfig: &Path, count: usize, log: &Path) -> Result<Self> {
+    pub(crate) fn start(
+        kubeconfig: &Path,
+        count: usize,
+        log: &Path,
+        profile: &str,
+    ) -> Result<Self> {
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let child = Command::new(shell::target().join("debug/examples/fake_nodes"))
+        let child = Command::new(shell::target().join(profile).join("examples/fake_nodes"))
             .arg(count.to_string())
             .env("KUBECONFIG", kubeconfig)
             .stdin(Stdio::null())

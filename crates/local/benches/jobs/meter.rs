@@ -15,8 +15,8 @@ pub(crate) async fn until_nodes(client: &Client, count: usize) {
     }
 }
 
-/// How many writes of each kind the server has answered.
-pub(crate) async fn writes(client: &Client) -> BTreeMap<String, f64> {
+/// How many requests of each kind the server has answered; `all` are the writes.
+pub(crate) async fn requests(client: &Client) -> BTreeMap<String, f64> {
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     let text = client.request_text(request).await.unwrap();
     let mut counts = BTreeMap::new();
@@ -27,10 +27,16 @@ pub(crate) async fn writes(client: &Client) -> BTreeMap<String, f64> {
             let from = labels.split(',').find_map(|it| it.strip_prefix(&format!("{name}=\"")));
             from.unwrap_or_default().trim_end_matches('"').to_owned()
         };
-        let (verb, resource) = (label("verb"), label("resource"));
+        // A real server names methods, ours what they are for.
+        let verb = match label("verb").to_lowercase().as_str() {
+            "post" => "create".to_owned(),
+            "put" => "update".to_owned(),
+            other => other.to_owned(),
+        };
+        let resource = label("resource");
+        let count: f64 = count.parse().unwrap();
+        *counts.entry(format!("{verb} {resource} {}", label("code"))).or_insert(0.0) += count;
         if ["create", "update", "patch", "delete"].contains(&verb.as_str()) {
-            let count: f64 = count.parse().unwrap();
-            *counts.entry(format!("{verb} {resource} {}", label("code"))).or_insert(0.0) += count;
             *counts.entry("all".to_owned()).or_insert(0.0) += count;
         }
     }
@@ -48,17 +54,17 @@ pub(crate) fn difference(
     after.iter().map(since).filter(|(_, count)| *count > 0.0).collect()
 }
 
-/// How much time this process has had on a core.
-pub(crate) fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+/// How much time a process has had on a core.
+pub(crate) fn cpu_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
     let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
     ticks / 100.0
 }
 
-/// How much memory this process has.
-pub(crate) fn resident_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+/// How much memory a process has.
+pub(crate) fn resident_bytes(pid: u32) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() * 1024.0
 }

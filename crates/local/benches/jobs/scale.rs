@@ -11,7 +11,7 @@ use lockstep_local::embedded::{Embedded, Options};
 use lockstep_local::node::fake::{FakeOptions, RUN_SECONDS};
 use serde_json::json;
 
-use crate::meter::{cpu_seconds, difference, resident_bytes, until_nodes, writes};
+use crate::meter::{cpu_seconds, difference, requests, resident_bytes, until_nodes};
 use crate::report::{Budget, Report};
 
 /// Pods one fake node takes.
@@ -27,13 +27,13 @@ pub(crate) async fn measure(report: &mut Report, size: usize) {
     let embedded = Embedded::start(options).await.unwrap();
     let client = embedded.client();
     until_nodes(&client, nodes).await;
-    let (cpu_before, writes_before) = (cpu_seconds(), writes(&client).await);
+    let (cpu_before, writes_before) = (cpu_seconds(std::process::id()), requests(&client).await);
     let begun = Instant::now();
     create(&client, size).await;
     until_complete(&client).await;
     let took = begun.elapsed().as_secs_f64();
-    let cpu = cpu_seconds() - cpu_before;
-    let memory = resident_bytes() / 1e6;
+    let cpu = cpu_seconds(std::process::id()) - cpu_before;
+    let memory = resident_bytes(std::process::id()) / 1e6;
     let count = f64::from(u32::try_from(size).unwrap());
     let budget = if size == 10_000 { Budget::AtMost(10.0) } else { Budget::None };
     report.add(&format!("Job of {size} indexes, apply to Complete"), took, "s", budget);
@@ -41,7 +41,7 @@ pub(crate) async fn measure(report: &mut Report, size: usize) {
     PER_POD.lock().unwrap().insert(size, per_pod);
     report.add(&format!("Job of {size}: CPU per pod"), per_pod, "ms", Budget::None);
     report.add(&format!("Job of {size}: resident memory"), memory, "MB", Budget::None);
-    for (what, writes) in difference(&writes_before, &writes(&client).await) {
+    for (what, writes) in difference(&writes_before, &requests(&client).await) {
         let each = writes / count;
         println!("  {what}: {writes} ({each:.2} per pod)");
         if what == "all" {

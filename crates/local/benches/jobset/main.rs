@@ -1,4 +1,5 @@
-//! Measures restarts of JobSets on the embedded cluster: `cargo xtask bench jobset`.
+//! Measures restarts of JobSets on the embedded cluster: `cargo xtask bench jobset`; and on a real
+//! one, where `LOCKSTEP_OPERATOR_PID` names the operator: `cargo xtask bench jobset-kubernetes`.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -21,9 +22,14 @@ fn main() {
     let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let mut report = Report::default();
+    let operator = std::env::var("LOCKSTEP_OPERATOR_PID").ok().map(|pid| pid.parse().unwrap());
     for size in [1_000, 5_000, 15_000, 50_000] {
-        if wanted.is_empty() || wanted.contains(&size.to_string()) {
-            runtime.block_on(restart::measure(&mut report, size));
+        if !wanted.is_empty() && !wanted.contains(&size.to_string()) {
+            continue;
+        }
+        match operator {
+            None => runtime.block_on(restart::embedded(&mut report, size)),
+            Some(pid) => runtime.block_on(restart::operator(&mut report, size, pid)),
         }
     }
     println!("\n{}", report.table());
