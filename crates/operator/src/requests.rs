@@ -33,22 +33,7 @@ pub(crate) fn refusal(error: &kube::Error) -> Refusal {
         return Refusal { kind: RefusalKind::Other, message: error.to_string() };
     };
     let causes = status.details.iter().flat_map(|details| &details.causes);
-    let kind = match (status.code, status.reason.as_str()) {
-        _ if causes.clone().any(|cause| cause.reason == "NamespaceTerminating") => {
-            RefusalKind::NamespaceTerminating
-        }
-        (404, _) => RefusalKind::NotFound,
-        (_, "AlreadyExists") => RefusalKind::AlreadyExists,
-        (409, _) if is_of_another(&status.message) => RefusalKind::NotFound,
-        (409, _) => RefusalKind::Conflict,
-        (400..=499, _) if status.code != 408 => RefusalKind::Refused,
-        _ => RefusalKind::Other,
-    };
+    let causes = causes.map(|cause| cause.reason.as_str());
+    let kind = RefusalKind::of(status.code, &status.reason, &status.message, causes);
     Refusal { kind, message: status.message.clone() }
-}
-
-/// Whether a conflict says that the object is another one of the same name: in the words for
-/// writes, or in those for deletions.
-fn is_of_another(message: &str) -> bool {
-    message.contains("UID in precondition") || message.contains("UID in the precondition")
 }

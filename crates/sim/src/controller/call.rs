@@ -351,19 +351,10 @@ pub(crate) fn note(api: &mut Api, kind: Kind, name: &str) {
     let _ = api.edit(kind, None, name, note);
 }
 
-/// A no, as drivers want to hear it. A request that names a uid meets another object of the
-/// same name as a conflict.
+/// A no, as drivers want to hear it.
 pub(crate) fn refusal(status: &Status) -> Refusal {
-    let is_another = |message: &str| {
-        message.contains("UID in precondition") || message.contains("UID in the precondition")
-    };
-    let kind = match (status.code, status.reason.as_str()) {
-        (404, _) => RefusalKind::NotFound,
-        (409, "AlreadyExists") => RefusalKind::AlreadyExists,
-        (409, _) if is_another(&status.message) => RefusalKind::NotFound,
-        (409, _) => RefusalKind::Conflict,
-        (400..=499, _) => RefusalKind::Refused,
-        _ => RefusalKind::Other,
-    };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let causes = causes.map(|cause| cause.reason.as_str());
+    let kind = RefusalKind::of(status.code, &status.reason, &status.message, causes);
     Refusal { kind, message: status.message.clone() }
 }
