@@ -116,20 +116,8 @@ fn definition(suite: &mut Suite) {
 
 /// What kubectl shows of a JobSet.
 fn screens(suite: &mut Suite) {
-    let manifest = "apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: shown}
-spec:
-  replicatedJobs:
-  - name: a
-    template:
-      spec:
-        template:
-          metadata: {annotations: {lockstep.dev/fake-run-seconds: '0'}}
-          spec:
-            containers: [{name: main, image: none}]
-";
-    suite.check("a JobSet is applied", Check::new("apply -f -").stdin(manifest).out("created"));
+    let manifest = short_set("shown");
+    suite.check("a JobSet is applied", Check::new("apply -f -").stdin(&manifest).out("created"));
     let wait = "wait --for=condition=Completed jobset/shown --timeout=60s";
     suite.check("kubectl waits for it", Check::new(wait).out("condition met"));
     let header = "NAME    TERMINALSTATE   RESTARTS   COMPLETED   SUSPENDED   AGE";
@@ -138,10 +126,29 @@ spec:
     let check = Check::new("describe jobset shown").out("AllJobsCompleted").within(30);
     suite.check("its events are shown", check);
     // kubectl sends lists as a whole, so it cannot tell that nothing changes; the server can.
-    suite.check("it is applied again", Check::new("apply -f -").stdin(manifest).out("shown"));
+    suite.check("it is applied again", Check::new("apply -f -").stdin(&manifest).out("shown"));
     let generation = "get jobset shown -o jsonpath={.metadata.generation}";
     suite.check("which changes nothing", Check::new(generation).out_is("1"));
     suite.check("and deleted", Check::new("delete jobset shown").out("deleted"));
+}
+
+/// A JobSet that ends at once.
+fn short_set(name: &str) -> String {
+    format!(
+        "apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: {name}}}
+spec:
+  replicatedJobs:
+  - name: a
+    template:
+      spec:
+        template:
+          metadata: {{annotations: {{lockstep.dev/fake-run-seconds: '0'}}}}
+          spec:
+            containers: [{{name: main, image: none}}]
+"
+    )
 }
 
 fn calm(said: &str) -> Result<(), String> {

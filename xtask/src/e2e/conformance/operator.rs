@@ -111,20 +111,8 @@ pub(super) fn hand_over(suite: &mut Suite, [first, second]: [Operator; 2]) {
     });
     drop(first);
     suite.prove("a leader that was killed is followed", |_| await_leader(&second));
-    let manifest = "apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: after}
-spec:
-  replicatedJobs:
-  - name: a
-    template:
-      spec:
-        template:
-          metadata: {annotations: {lockstep.dev/fake-run-seconds: '0'}}
-          spec:
-            containers: [{name: main, image: none}]
-";
-    suite.check("another JobSet is made", Check::new("apply -f -").stdin(manifest).out("created"));
+    let manifest = super::short_set("after");
+    suite.check("another JobSet is made", Check::new("apply -f -").stdin(&manifest).out("created"));
     let wait = "wait --for=condition=Completed jobset/after --timeout=60s";
     suite.check("its follower runs JobSets", Check::new(wait).out("condition met"));
     let said = second.said();
