@@ -357,16 +357,16 @@ fn a_job_that_is_deleted_lets_its_pods_go_and_counts_those_that_ended() {
     assert_eq!(world.waiting, Some(Waiting::BeingDeleted));
 }
 
-/// Its node writes how a pod ends while we take the finalizer off: with thousands of them, each that
-/// had to be the version we know would be tried twice.
+/// Its node writes how a pod ends while we take the finalizer off: with thousands of them, each
+/// that had to be the version we know would be tried twice.
 #[test]
 fn pods_of_a_job_that_is_deleted_are_let_go_in_any_version() {
     let mut world = World::new(json!({"parallelism": 2, "completions": 2}));
     world.settle();
     world.delete_job();
-    let bound = |step: &Step| match step {
-        Step::RemoveFinalizers(pods) => pods.iter().filter(|pod| pod.version.is_some()).count(),
-        _ => 0,
+    let bound = |step: &Step| {
+        let Step::RemoveFinalizers(pods) = step else { return 0 };
+        pods.iter().filter(|pod| pod.version.is_some()).count()
     };
     world.deliver(usize::MAX);
     let steps = world.pass().expect("a pass").steps;
