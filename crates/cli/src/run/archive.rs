@@ -55,7 +55,19 @@ impl Archive {
     }
 
     /// Keeps an object that belongs to the run, as it is now.
-    pub(crate) fn see(&mut self, about: About, object: Value, model: &Model) {
+    pub(crate) fn see(&mut self, about: About, mut object: Value, model: &Model) {
+        // Members of a list do not say what they are.
+        let (version, kind) = match about {
+            About::Job => ("batch/v1", "Job"),
+            About::Pod => ("v1", "Pod"),
+            About::Event => ("v1", "Event"),
+            About::JobSet => ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+        };
+        for (field, text) in [("apiVersion", version), ("kind", kind)] {
+            if object[field].is_null() {
+                object[field] = text.into();
+            }
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let meta = &object["metadata"];
         let name = (text(&meta["namespace"]), text(&meta["name"]));
@@ -195,6 +207,7 @@ mod tests {
         archive.see(About::Pod, object("Pod", "other", "4", "7"), &model);
         for (name, kind, at) in [("b", "Job", "02"), ("a", "Job", "03"), ("c", "Node", "01")] {
             let mut event = object("Event", name, name, "1");
+            event.as_object_mut().expect("an object").remove("kind");
             event["involvedObject"] = json!({"kind": kind, "namespace": "d", "name": "j"});
             event["firstTimestamp"] = json!(format!("2026-01-01T00:00:{at}Z"));
             archive.see(About::Event, event, &model);
