@@ -25,7 +25,9 @@ fn add_missing(node: SchemaNode, object: &mut Map<String, Value>) {
             object.insert(field.name.to_owned(), value);
         }
     }
-    for (name, value) in object.iter_mut() {
+    // Most are plain, and nothing can be missing in those.
+    let nested = object.iter_mut().filter(|(_, value)| value.is_object() || value.is_array());
+    for (name, value) in nested {
         if let Some(node) = node.field(name) {
             descend(node, value);
         }
