@@ -59,6 +59,8 @@ fn worlds_that_once_went_wrong_go_right() {
     [46485, 78035].into_iter().for_each(check);
     // A pod that another leader had made and counted was told of after a listing without it.
     [83554].into_iter().for_each(check);
+    // Sets whose Jobs had to wait for their own old pods did not say so.
+    [3308, 15926, 17228].into_iter().for_each(check_sets);
     // These broke no promise: the checkers asked for what nobody could know.
     [17799, 19456].into_iter().for_each(check_sets);
     [19350, 29113, 31469, 41534, 47797, 73575, 95317, 98492].into_iter().for_each(check);

@@ -103,10 +103,9 @@ fn go_on(pass: &mut Pass<'_>) -> Waiting {
     let waiting = start::create(pass);
     if pass.is_suspended() {
         resume::suspend(pass);
-    } else {
-        resume::resume(pass);
+        return waiting;
     }
-    waiting
+    resume::resume(pass).unwrap_or(waiting)
 }
 
 /// Sets that are not ours to touch, or no longer.

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use lockstep_api::jobset::ReplicatedJob;
 use serde_json::{Value, json};
 
-use super::{Bucket, Child, Resumption, Step, condition, pass::Pass, start};
+use super::{Bucket, Child, Resumption, Step, Waiting, condition, pass::Pass, start};
 
 /// Suspends what is not.
 pub(super) fn suspend(pass: &mut Pass<'_>) {
@@ -16,8 +16,9 @@ pub(super) fn suspend(pass: &mut Pass<'_>) {
     condition::suspended(pass);
 }
 
-/// Lets suspended Jobs go on, as far as order and dependencies allow.
-pub(super) fn resume(pass: &mut Pass<'_>) {
+/// Lets suspended Jobs go on, as far as order and dependencies allow. What is returned says which
+/// one has to wait for its own pods, if one has.
+pub(super) fn resume(pass: &mut Pass<'_>) -> Option<Waiting> {
     let is_in_order = pass.is_in_order();
     let jobs = &pass.spec().replicated_jobs;
     let is_ordered = is_in_order || jobs.iter().any(|job| job.depends_on.is_some());
@@ -29,6 +30,7 @@ pub(super) fn resume(pass: &mut Pass<'_>) {
     };
     let (mut clear, mut resume) = (Vec::new(), Vec::new());
     let mut is_starting = false;
+    let mut waiting = None;
     for job in jobs {
         if start::unmet(pass, job).is_some() || (is_in_order && pass.is_started(job)) {
             continue;
@@ -37,6 +39,7 @@ pub(super) fn resume(pass: &mut Pass<'_>) {
         for child in own {
             // Others wait for what starts: pods of before must not be taken for those to come.
             if is_ordered && child.is_active() {
+                waiting.get_or_insert_with(|| Waiting::PodsOfBefore { job: child.name().into() });
                 continue;
             }
             // A template may change only while the Job has no start.
@@ -58,9 +61,10 @@ pub(super) fn resume(pass: &mut Pass<'_>) {
         pass.steps.push(Step::ResumeJobs(resume));
     }
     // In order, the set counts as suspended until all of it has started.
-    if !is_starting {
+    if !is_starting && waiting.is_none() {
         condition::resumed(pass);
     }
+    waiting
 }
 
 /// The merge patch that lets a Job go on, with what its replicated job now says of its pods. What

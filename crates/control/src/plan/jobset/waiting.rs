@@ -27,6 +27,11 @@ pub enum Waiting {
         /// How many there are.
         total: usize,
     },
+    /// A Job goes on when pods from before its suspension are gone.
+    PodsOfBefore {
+        /// Its name.
+        job: String,
+    },
     /// A replicated job has not started, and others wait for it.
     Starting {
         /// Its name.
@@ -60,6 +65,9 @@ impl fmt::Display for Waiting {
             Self::Running => f.write_str("all Jobs that may run are there"),
             Self::JobsTerminating { total } => {
                 write!(f, "{total} Jobs of an earlier attempt have to be gone first")
+            }
+            Self::PodsOfBefore { job } => {
+                write!(f, "Job {job} goes on when its pods from before are gone")
             }
             Self::Starting { replicated_job, started, replicas } => {
                 write!(f, "replicated job {replicated_job} is starting: {started} of {replicas}")

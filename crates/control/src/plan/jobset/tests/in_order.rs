@@ -217,6 +217,7 @@ fn a_suspended_job_whose_pods_were_ready_has_not_started() {
     asked(&mut world);
     suspend(&mut world, false);
     assert_eq!(asked(&mut world), Vec::<String>::new(), "pods of before are still there");
+    assert_eq!(world.waiting, Some(Waiting::PodsOfBefore { job: "js-queue-0".into() }));
     assert_eq!(startup(&world)[..2], ["True", "False"]);
     assert!(world.conditions().contains(&SUSPENDED.to_owned()));
     pods_end(&mut world);
@@ -237,6 +238,8 @@ fn what_depends_on_a_suspended_job_waits_until_that_is_ready_again() {
     asked(&mut world);
     suspend(&mut world, false);
     assert_eq!(asked(&mut world), Vec::<String>::new(), "pods of before are still there");
+    assert_eq!(world.waiting, Some(Waiting::PodsOfBefore { job: "js-driver-0".into() }));
+    assert!(world.conditions().contains(&SUSPENDED.to_owned()), "{:?}", world.conditions());
     pods_end(&mut world);
     world.settle();
     assert_eq!(asked(&mut world), ["resume js-driver-0"]);
