@@ -32,6 +32,10 @@ const REAP_PATIENCE: Duration = Duration::from_secs(5);
 /// How much longer than its timeout an exec may take before the shim is taken for stuck.
 const EXEC_SLACK: Duration = Duration::from_secs(5);
 
+/// What a shim finds in its own environment, which is not that of its container. Its allocator asks
+/// for memory piece by piece: as a whole, some kernels would give it in pages of 2 MiB.
+const SHIM_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_EAGER_COMMIT", "0")];
+
 /// A way to ask the shim of a running container.
 #[derive(Clone)]
 pub(super) struct Handle {
@@ -241,6 +245,7 @@ fn spawn(shim: &Path, launch: &ShimLaunch) -> io::Result<(Child, StdStream)> {
         .arg0("lockstep")
         .arg(SHIM_ARGUMENT)
         .env_clear()
+        .envs(SHIM_ENVIRONMENT)
         .stdin(orders)
         .stdout(OwnedFd::from(theirs))
         .stderr(Stdio::null())
