@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::core::Request;
+use kube::{Api, Client, Resource};
 use lockstep_api::jobset::JobSet;
 use lockstep_local::embedded::{Embedded, Options};
 use lockstep_local::node::fake::{EXIT_CODE, FakeOptions, RUN_SECONDS};
@@ -90,9 +91,11 @@ async fn create(client: &Client, pods: usize) {
             }}}],
         },
     });
-    let set: JobSet = serde_json::from_value(set).unwrap();
-    let api: Api<JobSet> = Api::namespaced(client.clone(), "default");
-    api.create(&PostParams::default(), &set).await.unwrap();
+    // With its kind, which our type does not write and other servers want.
+    let request = Request::new(JobSet::url_path(&(), Some("default")));
+    let body = serde_json::to_vec(&set).unwrap();
+    let request = request.create(&PostParams::default(), body).unwrap();
+    client.request::<JobSet>(request).await.unwrap();
 }
 
 /// Lets one pod of the first Job fail.
