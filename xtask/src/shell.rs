@@ -23,8 +23,8 @@ where
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root());
-    // What cargo tells the program it runs, this one, is not for the cargo it runs: some crates look
-    // at it when they are built, and would be built anew by each in turn.
+    // What cargo tells the program it runs, this one, is not for the cargo it runs: some crates
+    // look at it when they are built, and would be built anew by each in turn.
     for (name, _) in std::env::vars_os() {
         let told = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_CRATE_", "CARGO_BIN_"];
         if name.to_str().is_some_and(|name| told.iter().any(|start| name.starts_with(start))) {
