@@ -13,7 +13,7 @@ use kube::core::Request;
 use kube::{Api, Client, Resource};
 use lockstep_api::jobset::{JobSet, JobSetStatus};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
 /// Asks for nothing but the metadata of what was written.
@@ -26,10 +26,10 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 pub async fn create_pod(client: &Client, namespace: &str, pod: &Pod) -> kube::Result<ObjectMeta> {
     let body = serde_json::to_vec(pod).map_err(kube::Error::SerdeError)?;
     let request = Request::new(Pod::url_path(&(), Some(namespace)));
-    metadata(client, request.create(&PostParams::default(), body)).await
+    written(client, request.create(&PostParams::default(), body)).await
 }
 
-/// Patches the status of a pod; the patch names its uid. The answer is its metadata.
+/// Patches the status of a pod; the patch names its uid. The answer is the version that has it.
 ///
 /// # Errors
 /// When the server refuses it or does not answer.
@@ -37,10 +37,17 @@ pub async fn patch_pod_status(
     client: &Client,
     (namespace, name): (&str, &str),
     patch: Value,
-) -> kube::Result<ObjectMeta> {
+) -> kube::Result<String> {
+    /// What is read of the metadata.
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Version {
+        resource_version: String,
+    }
     let (params, patch) = (PatchParams::default(), Patch::Strategic(patch));
     let request = Request::new(Pod::url_path(&(), Some(namespace)));
-    metadata(client, request.patch_subresource("status", name, &params, &patch)).await
+    let request = request.patch_subresource("status", name, &params, &patch);
+    written::<Version>(client, request).await.map(|version| version.resource_version)
 }
 
 /// Creates an event, of whose answer nobody reads anything.
@@ -54,7 +61,7 @@ pub(crate) async fn create_event(
 ) -> kube::Result<()> {
     let body = serde_json::to_vec(event).map_err(kube::Error::SerdeError)?;
     let request = Request::new(Event::url_path(&(), Some(namespace)));
-    metadata(client, request.create(&PostParams::default(), body)).await.map(drop)
+    written::<IgnoredAny>(client, request.create(&PostParams::default(), body)).await.map(drop)
 }
 
 /// Deletes a pod of this uid at once: its node says that nothing of it is left.
@@ -71,24 +78,23 @@ pub async fn confirm_pod_deletion(
         ..DeleteParams::default()
     };
     let request = Request::new(Pod::url_path(&(), Some(namespace)));
-    metadata(client, request.delete(name, &params)).await.map(drop)
+    written::<IgnoredAny>(client, request.delete(name, &params)).await.map(drop)
 }
 
-/// Sends a write and reads the metadata of the answer.
-async fn metadata(
+/// Sends a write and reads of the answer what `M` takes of the metadata.
+async fn written<M: DeserializeOwned + Default>(
     client: &Client,
     request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-) -> kube::Result<ObjectMeta> {
-    /// What is read of an answer.
+) -> kube::Result<M> {
     #[derive(Deserialize)]
-    struct Written {
+    struct Written<M> {
         #[serde(default)]
-        metadata: ObjectMeta,
+        metadata: M,
     }
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     let accepted = HeaderValue::from_static(METADATA_ONLY);
     request.headers_mut().insert(header::ACCEPT, accepted);
-    client.request::<Written>(request).await.map(|written| written.metadata)
+    client.request::<Written<M>>(request).await.map(|written| written.metadata)
 }
 
 /// Patches a pod; the patch names its uid.

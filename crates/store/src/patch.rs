@@ -66,8 +66,10 @@ impl Patch {
         validation: decode::FieldValidation,
     ) -> Result<decode::Decoded, Status> {
         if let Some(patch) = self.members().filter(|_| !resource.strategy.is_converted()) {
-            // What the patch does not name was accepted before and stays as it is.
-            let is_named = |(key, _): &(&String, &Value)| patch.contains_key(*key);
+            // What the patch does not change was accepted before and stays as it is.
+            let is_named = |(key, value): &(&String, &Value)| {
+                patch.get(*key).is_some_and(|change| !is_said_by(value, change))
+            };
             let owned = |(key, value): (&String, &Value)| (key.clone(), value.clone());
             let named = current.iter().filter(is_named).map(owned).collect();
             if let Ok(mut decoded) = self.apply_to(resource, named, validation) {
@@ -116,6 +118,18 @@ impl Patch {
     }
 }
 
+/// Whether `value` says all that `change` says, as metadata does of the uid and the version that a
+/// patch insists on. Lists are not looked into.
+fn is_said_by(value: &Value, change: &Value) -> bool {
+    match (value, change) {
+        (Value::Object(value), Value::Object(change)) => change
+            .iter()
+            .all(|(key, change)| value.get(key).is_some_and(|value| is_said_by(value, change))),
+        (Value::Null | Value::Array(_) | Value::Object(_), _) => false,
+        (value, change) => value == change,
+    }
+}
+
 /// 422 without a reason: a patch that is well-formed but does not apply.
 fn unprocessable(message: String) -> Status {
     let mut status = Status::bad_request(message);
@@ -142,6 +156,11 @@ mod tests {
         let (resource, current) = (world.resource("pods"), world.get("pods", "n/p").unwrap());
         let cases = [
             json!({}),
+            json!({"metadata": {"name": "p"}, "status": {"phase": "Running"}}),
+            json!({"metadata": {"name": "p", "labels": {"a": "1"}}}),
+            json!({"metadata": {"labels": {"a": null}, "name": "p"}}),
+            json!({"metadata": {"finalizers": ["x.io/z"], "name": "p"}}),
+            json!({"metadata": {}, "spec": {"containers": [{"name": "c"}], "nonsense": 1}}),
             json!({"metadata": {"uid": "u", "labels": {"b": "2", "a": null}}}),
             json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x.io/y"]}}),
             json!({"status": {"phase": "Running", "conditions": [{"type": "Ready"}]}}),

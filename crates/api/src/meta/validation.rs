@@ -54,6 +54,10 @@ pub fn validate_create(
 pub fn validate_update(object: &Json, old: &Json) -> ErrorList {
     let empty = Json::new();
     let (meta, path) = (metadata(object, &empty), Path::new("metadata"));
+    if meta == metadata(old, &empty) && !json::text(meta, &["resourceVersion"]).is_empty() {
+        // It was accepted before. Most changes are to a status.
+        return ErrorList::new();
+    }
     let (new_view, old_view) = (Meta::of(object), Meta::of(old));
     let mut errors = ErrorList::new();
     if old_view.is_deleting() {

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Client, ResourceExt};
 use lockstep_control::engine::{Backoff, WorkQueue};
 use lockstep_control::plan::pod::{self, Memory, NodeFacts, Options};
@@ -316,9 +315,9 @@ impl<B: Backend> Agent<B> {
 
 /// The version of an object as a number; versions of one server only grow.
 fn version(pod: &Pod) -> u64 {
-    version_of(&pod.metadata)
+    pod.metadata.resource_version.as_deref().map_or(0, number)
 }
 
-fn version_of(meta: &ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
+fn number(version: &str) -> u64 {
+    version.parse().unwrap_or(0)
 }

@@ -193,7 +193,7 @@ async fn write_status(client: &Client, pod: &Pod, status: &PodStatus) -> Outcome
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
             Outcome::Stale(super::version(pod))
         }
-        written => Outcome::Written(written.map(|meta| super::version_of(&meta))),
+        written => Outcome::Written(written.map(|version| super::number(&version))),
     }
 }
 
