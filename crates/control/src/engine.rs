@@ -1,8 +1,9 @@
-//! The parts of a control loop that need no IO: which key is due, and how long to wait after a
-//! failure.
+//! The parts of a control loop that need no IO: which key is due, what a pass came to, and how long
+//! to wait after a failure.
 
 mod backoff;
 mod queue;
+mod turns;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use backoff::Backoff;
 pub use queue::WorkQueue;
+pub use turns::{Failure, Pass, Stale, Turns};
 
 /// The moment that is `delay` after `now`, or the last there is.
 pub fn after(now: Timestamp, delay: Duration) -> Timestamp {

@@ -1,22 +1,17 @@
 //! The Job controller: hears of Jobs and pods, asks the driver of `lockstep-control` what to do,
 //! and has it done. All that is decided is decided there.
-//!
-//! One task holds the driver. Passes run beside it, each in a task of its own; what became of their
-//! steps comes back as messages, in the same row as what the watches tell, so that the driver knows
-//! of its own writes before it plans again.
 
 mod carry_out;
 mod ttl;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use lockstep_control::plan::job::{COMPONENT, Event, Jobs, Key, Options, PodRef, Refusal};
+use lockstep_control::plan::job::{COMPONENT, Jobs, Key, Options, PodRef, Refusal};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tracing::{debug, warn};
@@ -24,9 +19,10 @@ use tracing::{debug, warn};
 use crate::config::FeatureGates;
 use crate::metrics::Metrics;
 use crate::observe::{Change, Feed, Inbox, ObjectKey, Teller};
-use crate::recorder::{Note, Recorder, reference};
+use crate::passes::{Limits, News, Passes, Tools};
+use crate::recorder::{Recorder, reference};
 
-use carry_out::{Answer, Pass};
+use carry_out::{Answer, OfJobs};
 
 /// How many pods may lose their finalizer at the same time because their Job is gone.
 const ORPHANS_MAX: usize = 32;
@@ -36,22 +32,15 @@ const ORPHANS_MAX: usize = 32;
 pub struct JobOptions {
     /// What may be set about Jobs.
     pub jobs: Options,
-    /// How many passes may run at the same time.
-    pub passes_max: usize,
-    /// How many requests of one pass may be on their way at the same time.
-    pub requests_max: usize,
-    /// A pass that has taken this long begins no more requests; the rest is for the next one.
-    pub pass_time_max: Duration,
+    /// How many passes, and how much of each.
+    pub limits: Limits,
 }
 
 impl Default for JobOptions {
     fn default() -> Self {
-        Self {
-            jobs: Options::default(),
-            passes_max: 16,
-            requests_max: 64,
-            pass_time_max: Duration::from_secs(5),
-        }
+        let pass_time_max = Duration::from_secs(5);
+        let limits = Limits { passes_max: 16, requests_max: 64, pass_time_max };
+        Self { jobs: Options::default(), limits }
     }
 }
 
@@ -84,16 +73,21 @@ pub fn spawn(
     let mut inbox = Inbox::new();
     inbox.listen(&feeds.jobs, |_| true, Message::Job);
     inbox.listen(&feeds.pods, |_| true, Message::Pod);
-    let controller = Controller {
+    let tools = Tools {
         client: client.clone(),
         recorder: Recorder::spawn(client.clone(), COMPONENT, ""),
         metrics: Arc::clone(metrics),
-        jobs: Jobs::new(options.jobs.clone()),
         teller: inbox.teller(),
-        passes: BTreeMap::new(),
-        tasks: JoinSet::new(),
+        limits: options.limits,
+    };
+    let controller = Controller {
+        client: client.clone(),
+        metrics: Arc::clone(metrics),
+        jobs: Jobs::new(options.jobs),
+        teller: inbox.teller(),
+        passes: Passes::new(tools),
         orphans: Arc::new(Semaphore::new(ORPHANS_MAX)),
-        options,
+        clean_ups: JoinSet::new(),
     };
     vec![tokio::spawn(controller.run(inbox)), ttl]
 }
@@ -101,43 +95,37 @@ pub fn spawn(
 enum Message {
     Job(Change<Job>),
     Pod(Change<Pod>),
-    Answer(Key, Box<Answer>),
-    Done(Key),
+    Pass(News<OfJobs>),
     Orphan(PodRef, Option<Refusal>),
+}
+
+impl From<News<OfJobs>> for Message {
+    fn from(news: News<OfJobs>) -> Self {
+        Self::Pass(news)
+    }
 }
 
 struct Controller {
     client: Client,
-    recorder: Recorder,
     metrics: Arc<Metrics>,
-    options: JobOptions,
     jobs: Jobs,
     teller: Teller<Message>,
-    passes: BTreeMap<Key, Running>,
-    /// Passes and clean-ups; they end with the controller.
-    tasks: JoinSet<()>,
+    passes: Passes<OfJobs>,
     orphans: Arc<Semaphore>,
-}
-
-/// A pass that is under way.
-struct Running {
-    job: Arc<ObjectReference>,
-    since: Instant,
-    ticket: u64,
+    /// They end with the controller.
+    clean_ups: JoinSet<()>,
 }
 
 impl Controller {
     async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
             // What nobody has a hand free for is not waited for: an answer frees one.
-            let pass =
-                self.jobs.next_pass_due().filter(|_| self.passes.len() < self.options.passes_max);
+            let pass = self.jobs.next_pass_due().filter(|_| self.passes.has_room());
             let orphan =
                 self.jobs.next_orphan_due().filter(|_| self.orphans.available_permits() > 0);
             for message in inbox.next(pass.into_iter().chain(orphan).min()).await {
                 self.hear(message);
             }
-            while self.tasks.try_join_next().is_some() {}
             self.clean_up();
             self.begin_passes();
             self.count();
@@ -159,8 +147,8 @@ impl Controller {
             }
             Message::Pod(Change::Listing) => self.jobs.pods_listing(),
             Message::Pod(Change::Synced) => self.jobs.pods_listed(now),
-            Message::Answer(key, answer) => self.take_in(&key, *answer, now),
-            Message::Done(key) => self.end_pass(&key, now),
+            Message::Pass(News::Answer(key, answer)) => self.take_in(&key, *answer, now),
+            Message::Pass(News::Done(key)) => self.end_pass(&key, now),
             Message::Orphan(pod, refusal) => {
                 if let Some(refusal) = &refusal {
                     self.metrics.orphan_queue.retried();
@@ -202,64 +190,47 @@ impl Controller {
                 None
             }
         };
-        if let (Some(event), Some(running)) = (event, self.passes.get(key)) {
-            self.recorder.record(note(&running.job, event));
+        if let Some(event) = event {
+            self.passes.record(key, event);
         }
     }
 
     /// Starts passes over what is due, as many as may run at the same time.
     fn begin_passes(&mut self) {
-        while self.passes.len() < self.options.passes_max {
+        while self.passes.has_room() {
             let now = Timestamp::now();
             let due = self.jobs.next_pass_due();
             let Some((key, plan)) = self.jobs.next(now) else { return };
             let Some(view) = self.jobs.view(&key) else { continue };
-            let job = Arc::new(reference(view.job()));
-            let waited = due.map_or(0.0, |due| now.duration_since(due).as_secs_f64().max(0.0));
-            let ticket = self.metrics.job_queue.started(waited);
-            let running = Running { job: Arc::clone(&job), since: Instant::now(), ticket };
-            self.passes.insert(key.clone(), running);
             if let Some(waiting) = &plan.waiting {
                 debug!(job = %key, %waiting, "nothing to do");
             }
-            if plan.steps.is_empty() {
+            if !self.passes.begin(&key, reference(view.job()), due, plan.steps) {
                 self.end_pass(&key, now);
-                continue;
             }
-            let pass = Pass {
-                client: self.client.clone(),
-                recorder: self.recorder.clone(),
-                metrics: Arc::clone(&self.metrics),
-                teller: self.teller.clone(),
-                requests_max: self.options.requests_max,
-                until: Instant::now() + self.options.pass_time_max,
-                job,
-                key,
-            };
-            self.tasks.spawn(pass.run(plan.steps));
         }
     }
 
     fn end_pass(&mut self, key: &Key, now: Timestamp) {
         let done = self.jobs.done(key, now);
-        let Some(running) = self.passes.remove(key) else { return };
-        self.metrics.job_queue.finished(running.ticket);
+        let Some(running) = self.passes.end(key) else { return };
         if let Some(done) = done {
             if done.result == "error" {
                 self.metrics.job_queue.retried();
             }
-            self.metrics.jobs.synced(&done, running.since.elapsed());
+            self.metrics.jobs.synced(&done, running.took());
         }
     }
 
     /// Lets pods go whose Jobs are gone.
     fn clean_up(&mut self) {
+        while self.clean_ups.try_join_next().is_some() {}
         while let Ok(permit) = Arc::clone(&self.orphans).try_acquire_owned() {
             let Some(orphan) = self.jobs.next_orphan(Timestamp::now()) else { return };
             let ticket = self.metrics.orphan_queue.started(0.0);
             let (client, teller) = (self.client.clone(), self.teller.clone());
             let metrics = Arc::clone(&self.metrics);
-            self.tasks.spawn(async move {
+            self.clean_ups.spawn(async move {
                 let outcome = carry_out::let_go(&client, &orphan).await;
                 drop(permit);
                 metrics.orphan_queue.finished(ticket);
@@ -274,9 +245,4 @@ impl Controller {
         }
         self.metrics.job_queue.depth(self.jobs.queue_len());
     }
-}
-
-fn note(job: &ObjectReference, event: Event) -> Note {
-    let Event { is_warning, reason, message } = event;
-    Note { regarding: job.clone(), is_warning, reason, message }
 }

@@ -1,33 +1,30 @@
 //! The JobSet controller: hears of JobSets, their Jobs and Services, asks the driver of
 //! `lockstep-control` what to do, and has it done. All that is decided is decided there.
-//!
-//! One task holds the driver. Passes run beside it, each in a task of its own; what became of their
-//! steps comes back as messages, in the same row as what the watches tell, so that the driver knows
-//! of its own writes before it plans again.
 
 mod carry_out;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ObjectReference, Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::Client;
 use lockstep_api::jobset::JobSet;
 use lockstep_control::plan::Key;
 use lockstep_control::plan::jobset::{CONTROLLER, Ended, Event, JobSets, Options};
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use crate::config::FeatureGates;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
-use crate::observe::{Change, Feed, Inbox, ObjectKey, Teller};
-use crate::recorder::{Note, Recorder, Reporter, reference};
+use crate::observe::{Change, Feed, Inbox, ObjectKey};
+use crate::passes::{Limits, News, Passes, Tools};
+use crate::recorder::{Recorder, Reporter, reference};
 
-use carry_out::{Answer, Pass};
+use carry_out::{Answer, OfJobSets};
 
 /// How the JobSet controller works.
 #[derive(Clone, Debug)]
@@ -38,23 +35,18 @@ pub struct JobSetOptions {
     pub instance: String,
     /// Whether anything may be done. Without it everything is followed all the same.
     pub leadership: Leadership,
-    /// How many passes may run at the same time.
-    pub passes_max: usize,
-    /// How many requests of one pass may be on their way at the same time.
-    pub requests_max: usize,
-    /// A pass that has taken this long begins no more requests; the rest is for the next one.
-    pub pass_time_max: Duration,
+    /// How many passes, and how much of each.
+    pub limits: Limits,
 }
 
 impl Default for JobSetOptions {
     fn default() -> Self {
+        let pass_time_max = Duration::from_secs(5);
         Self {
             jobsets: Options::default(),
             instance: CONTROLLER.to_owned(),
             leadership: Leadership::alone(),
-            passes_max: 16,
-            requests_max: 50,
-            pass_time_max: Duration::from_secs(5),
+            limits: Limits { passes_max: 16, requests_max: 50, pass_time_max },
         }
     }
 }
@@ -95,15 +87,19 @@ pub fn spawn(
         instance: options.instance.clone(),
         action: Some("Reconciling"),
     };
-    let controller = Controller {
+    let tools = Tools {
         client: client.clone(),
         recorder: Recorder::spawn_as(client.clone(), reporter),
         metrics: Arc::clone(metrics),
-        jobsets: JobSets::new(options.jobsets.clone()),
         teller: inbox.teller(),
-        passes: BTreeMap::new(),
-        tasks: JoinSet::new(),
-        options,
+        limits: options.limits,
+    };
+    let controller = Controller {
+        metrics: Arc::clone(metrics),
+        jobsets: JobSets::new(options.jobsets),
+        leadership: options.leadership,
+        passes: Passes::new(tools),
+        not_created: BTreeMap::new(),
     };
     tokio::spawn(controller.run(inbox))
 }
@@ -112,29 +108,22 @@ enum Message {
     JobSet(Change<JobSet>),
     Job(Change<Job>),
     Service(Change<Service>),
-    Answer(Key, Box<Answer>),
-    Done(Key),
+    Pass(News<OfJobSets>),
+}
+
+impl From<News<OfJobSets>> for Message {
+    fn from(news: News<OfJobSets>) -> Self {
+        Self::Pass(news)
+    }
 }
 
 struct Controller {
-    client: Client,
-    recorder: Recorder,
     metrics: Arc<Metrics>,
-    options: JobSetOptions,
     jobsets: JobSets,
-    teller: Teller<Message>,
-    passes: BTreeMap<Key, Running>,
-    /// Passes; they end with the controller.
-    tasks: JoinSet<()>,
-}
-
-/// A pass that is under way.
-struct Running {
-    jobset: Arc<ObjectReference>,
-    since: Instant,
-    ticket: u64,
-    /// Jobs that could not be created so far, and why: told together.
-    not_created: Vec<(String, String)>,
+    leadership: Leadership,
+    passes: Passes<OfJobSets>,
+    /// Jobs that could not be created so far in the pass over a set, and why: told together.
+    not_created: BTreeMap<Key, Vec<(String, String)>>,
 }
 
 impl Controller {
@@ -142,18 +131,16 @@ impl Controller {
         loop {
             // What nobody has a hand free for is not waited for: an answer frees one. And whoever
             // does not lead has nothing to do.
-            let is_free = self.passes.len() < self.options.passes_max;
-            let may_begin = is_free && self.options.leadership.may_send();
+            let may_begin = self.passes.has_room() && self.leadership.may_send();
             let due = self.jobsets.next_due().filter(|_| may_begin);
             let messages = tokio::select! {
                 messages = inbox.next(due) => messages,
-                () = self.options.leadership.changed() => Vec::new(),
+                () = self.leadership.changed() => Vec::new(),
             };
             for message in messages {
                 self.hear(message);
             }
-            while self.tasks.try_join_next().is_some() {}
-            if self.options.leadership.may_send() {
+            if self.leadership.may_send() {
                 self.begin_passes();
             }
             self.metrics.jobset_queue.depth(self.jobsets.queue_len());
@@ -187,8 +174,8 @@ impl Controller {
                 jobsets.service_gone(&key, &uid, now);
             }
             Message::Service(Change::Synced) => jobsets.services_listed(now),
-            Message::Answer(key, answer) => self.take_in(&key, *answer, now),
-            Message::Done(key) => self.end_pass(&key, now),
+            Message::Pass(News::Answer(key, answer)) => self.take_in(&key, *answer, now),
+            Message::Pass(News::Done(key)) => self.end_pass(&key, now),
         }
     }
 
@@ -207,10 +194,9 @@ impl Controller {
             }
             Answer::JobNotCreated { name, refusal, found } => {
                 debug!(jobset = %key, job = %name, error = %refusal, "Job not created");
-                if jobsets.job_not_created(key, &refusal, found, now)
-                    && let Some(running) = self.passes.get_mut(key)
-                {
-                    running.not_created.push((name, refusal.message));
+                if jobsets.job_not_created(key, &refusal, found, now) {
+                    let told = self.not_created.entry(key.clone()).or_default();
+                    told.push((name, refusal.message));
                 }
                 None
             }
@@ -238,63 +224,40 @@ impl Controller {
                 None
             }
         };
-        if let (Some(event), Some(running)) = (event, self.passes.get(key)) {
-            self.recorder.record(note(&running.jobset, event));
+        if let Some(event) = event {
+            self.passes.record(key, event);
         }
     }
 
     /// Starts passes over what is due, as many as may run at the same time.
     fn begin_passes(&mut self) {
-        while self.passes.len() < self.options.passes_max {
+        while self.passes.has_room() {
             let now = Timestamp::now();
             let due = self.jobsets.next_due();
             let Some((key, plan)) = self.jobsets.next(now) else { return };
             let Some(view) = self.jobsets.view(&key) else { continue };
-            let jobset = Arc::new(reference(view.jobset()));
-            let waited = due.map_or(0.0, |due| now.duration_since(due).as_secs_f64().max(0.0));
-            let ticket = self.metrics.jobset_queue.started(waited);
-            let running = Running {
-                jobset: Arc::clone(&jobset),
-                since: Instant::now(),
-                ticket,
-                not_created: Vec::new(),
-            };
-            self.passes.insert(key.clone(), running);
             if let Some(waiting) = &plan.waiting {
                 debug!(jobset = %key, %waiting, "nothing to do");
             }
-            if plan.steps.is_empty() {
+            if !self.passes.begin(&key, reference(view.jobset()), due, plan.steps) {
                 self.end_pass(&key, now);
-                continue;
             }
-            let pass = Pass {
-                client: self.client.clone(),
-                recorder: self.recorder.clone(),
-                metrics: Arc::clone(&self.metrics),
-                teller: self.teller.clone(),
-                requests_max: self.options.requests_max,
-                until: Instant::now() + self.options.pass_time_max,
-                jobset,
-                key,
-            };
-            self.tasks.spawn(pass.run(plan.steps));
         }
     }
 
     fn end_pass(&mut self, key: &Key, now: Timestamp) {
-        let ended = self.jobsets.done(key, now);
-        let Some(running) = self.passes.remove(key) else { return };
-        if !running.not_created.is_empty() {
-            let event = Event::jobs_not_created(&running.not_created);
+        if let Some(not_created) = self.not_created.remove(key) {
+            let event = Event::jobs_not_created(&not_created);
             warn!(jobset = %key, error = %event.message, "Jobs not created, trying again");
-            self.recorder.record(note(&running.jobset, event));
+            self.passes.record(key, event);
         }
-        self.metrics.jobset_queue.finished(running.ticket);
+        let ended = self.jobsets.done(key, now);
+        let Some(running) = self.passes.end(key) else { return };
         if let Some(ended) = ended {
             if ended == Ended::Error {
                 self.metrics.jobset_queue.retried();
             }
-            self.metrics.jobsets.reconciled(ended, running.since.elapsed());
+            self.metrics.jobsets.reconciled(ended, running.took());
         }
     }
 }
@@ -308,9 +271,4 @@ fn filled_in(mut jobset: JobSet) -> JobSet {
 fn parts(object: ObjectKey) -> (Key, String) {
     let ObjectKey { namespace, name, uid } = object;
     (Key { namespace, name }, uid)
-}
-
-fn note(jobset: &ObjectReference, event: Event) -> Note {
-    let Event { is_warning, reason, message } = event;
-    Note { regarding: jobset.clone(), is_warning, reason, message }
 }

@@ -8,9 +8,12 @@ pub mod jobset;
 pub mod lease;
 pub mod metrics;
 pub mod observe;
+mod passes;
 pub mod process;
 pub mod recorder;
 mod requests;
 pub mod sender;
 pub mod serve;
 pub mod write;
+
+pub use passes::Limits;

@@ -1,25 +1,18 @@
 //! Carrying out the steps of one pass over a Job.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::time::Instant;
-
-use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use lockstep_control::plan::job::{
     Key, NewPod, Orphan, PodRef, Refusal, RefusalKind, StatusWrite, Step, patch, slow_start,
 };
 use serde_json::Value;
-use tracing::error;
 
-use super::{Message, note};
-use crate::metrics::Metrics;
-use crate::observe::Teller;
-use crate::recorder::Recorder;
-use crate::requests::{concurrently, refusal};
+use super::Message;
+use crate::metrics::{Metrics, QueueMetrics};
+use crate::passes::{Kind, Pass};
+use crate::requests::refusal;
 use crate::write;
 
 /// What became of a request.
@@ -40,179 +33,135 @@ pub(super) enum Answer {
     Failed(Refusal),
 }
 
-impl Answer {
-    /// Whether the pass may go on after this.
-    fn is_fine(&self) -> bool {
-        match self {
-            Self::NotPatched(_, refusal) | Self::NotDeleted(_, refusal) => {
+/// Passes over Jobs.
+pub(super) enum OfJobs {}
+
+impl Kind for OfJobs {
+    type Step = Step;
+    type Answer = Answer;
+    type Message = Message;
+
+    const NAME: &'static str = "job";
+
+    fn queue(metrics: &Metrics) -> &QueueMetrics {
+        &metrics.job_queue
+    }
+
+    fn only_tells(step: &Step) -> bool {
+        matches!(step, Step::Emit(_) | Step::Note(_))
+    }
+
+    fn is_fine(answer: &Answer) -> bool {
+        match answer {
+            Answer::NotPatched(_, refusal) | Answer::NotDeleted(_, refusal) => {
                 refusal.kind == RefusalKind::NotFound
             }
-            Self::NotCreated { .. } | Self::Failed(_) => false,
+            Answer::NotCreated { .. } | Answer::Failed(_) => false,
             _ => true,
         }
     }
-}
 
-/// Everything a pass needs.
-pub(super) struct Pass {
-    pub(super) client: Client,
-    pub(super) recorder: Recorder,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) teller: Teller<Message>,
-    pub(super) requests_max: usize,
-    /// From then on no request is begun.
-    pub(super) until: Instant,
-    pub(super) job: Arc<ObjectReference>,
-    pub(super) key: Key,
-}
-
-impl Pass {
-    /// Carries out the steps in order, up to the first that fails, and says when it is over,
-    /// whatever happens: a Job is in one pass at a time.
-    pub(super) async fn run(self, steps: Vec<Step>) {
-        if AssertUnwindSafe(self.carry_out(steps)).catch_unwind().await.is_err() {
-            error!(job = %self.key, "pass panicked");
-        }
-        self.teller.tell(Message::Done(self.key)).await;
+    fn failed(refusal: Refusal) -> Answer {
+        Answer::Failed(refusal)
     }
 
-    async fn carry_out(&self, steps: Vec<Step>) {
-        for step in steps {
-            // What is told of a write that was made is part of it, however long the write took.
-            let is_request = !matches!(step, Step::Emit(_) | Step::Note(_));
-            if is_request && self.is_late() || !self.step(step).await {
-                break;
-            }
-        }
-    }
-
-    fn is_late(&self) -> bool {
-        Instant::now() >= self.until
-    }
-
-    async fn tell(&self, answer: Answer) -> bool {
-        let is_fine = answer.is_fine();
-        self.teller.tell(Message::Answer(self.key.clone(), Box::new(answer))).await;
-        is_fine
-    }
-
-    /// Carries out a step; false ends the pass.
-    async fn step(&self, step: Step) -> bool {
-        let client = &self.client;
+    async fn carry_out(pass: &Pass<Self>, step: Step) -> bool {
+        let client = pass.client();
         match step {
-            Step::WriteStatus(write) => self.write_status(&write).await,
-            Step::Adopt { job_uid, pods } => self.adopt(&job_uid, pods).await,
+            Step::WriteStatus(write) => write_status(pass, &write).await,
+            Step::Adopt { job_uid, pods } => adopt(pass, &job_uid, pods).await,
             Step::Release { job_uid, pods } => {
-                self.for_each(pods, |pod| release(client.clone(), pod, job_uid.clone())).await
+                pass.for_each(pods, |pod| release(client.clone(), pod, job_uid.clone())).await
             }
-            Step::Relist { uids } => self.relist(uids).await,
-            Step::Create(pods) => self.create(pods).await,
+            Step::Relist { uids } => relist(pass, uids).await,
+            Step::Create(pods) => create_all(pass, pods).await,
             Step::Delete { pods, strip_finalizer_first: true } => {
-                let stripped = |pod| strip_and_delete(client.clone(), pod);
-                self.for_each(pods, stripped).await
+                pass.for_each(pods, |pod| strip_and_delete(client.clone(), pod)).await
             }
             Step::Delete { pods, strip_finalizer_first: false } => {
-                self.for_each(pods, |pod| delete(client.clone(), pod)).await
+                pass.for_each(pods, |pod| delete(client.clone(), pod)).await
             }
             Step::RemoveFinalizers(pods) => {
                 let removed = |pod: PodRef| {
                     let patch = patch::remove_finalizer(&pod);
                     patched(client.clone(), pod, patch)
                 };
-                self.for_each(pods, removed).await
+                pass.for_each(pods, removed).await
             }
             Step::Emit(event) => {
-                self.recorder.record(note(&self.job, event));
+                pass.record(event);
                 true
             }
             Step::Note(fact) => {
-                self.metrics.jobs.note(&fact);
+                pass.metrics().jobs.note(&fact);
                 true
             }
         }
     }
+}
 
-    async fn write_status(&self, write: &StatusWrite) -> bool {
-        let Key { namespace, name } = &self.key;
-        let written = write::job_status(
-            &self.client,
-            (namespace, name, &write.uid),
-            &write.resource_version,
-            &write.status,
-        );
-        self.tell(match written.await {
-            Ok(job) => Answer::StatusWritten(job),
-            Err(error) => Answer::Failed(refusal(&error)),
-        })
-        .await
-    }
+async fn write_status(pass: &Pass<OfJobs>, write: &StatusWrite) -> bool {
+    let Key { namespace, name } = &pass.key;
+    let written = write::job_status(
+        pass.client(),
+        (namespace, name, &write.uid),
+        &write.resource_version,
+        &write.status,
+    );
+    pass.tell(match written.await {
+        Ok(job) => Answer::StatusWritten(job),
+        Err(error) => Answer::Failed(refusal(&error)),
+    })
+    .await
+}
 
-    async fn adopt(&self, job_uid: &str, pods: Vec<PodRef>) -> bool {
-        let Key { namespace, name } = &self.key;
-        let api: Api<Job> = Api::namespaced(self.client.clone(), namespace);
-        let why_not = match api.get(name).await {
-            Err(error) => Some(refusal(&error)),
-            Ok(job) if job.metadata.uid.as_deref() != Some(job_uid) => {
-                let uid = job.metadata.uid.unwrap_or_default();
-                let message = format!(
-                    "original Job {namespace}/{name} is gone: got uid {uid}, wanted {job_uid}"
-                );
-                Some(Refusal { kind: RefusalKind::Conflict, message })
-            }
-            Ok(Job { metadata, .. }) => metadata.deletion_timestamp.map(|at| {
-                let message = format!("{namespace}/{name} has just been deleted at {}", at.0);
-                Refusal { kind: RefusalKind::Conflict, message }
-            }),
-        };
-        if let Some(why_not) = why_not {
-            return self.tell(Answer::Failed(why_not)).await;
+async fn adopt(pass: &Pass<OfJobs>, job_uid: &str, pods: Vec<PodRef>) -> bool {
+    let Key { namespace, name } = &pass.key;
+    let api: Api<Job> = Api::namespaced(pass.client().clone(), namespace);
+    let why_not = match api.get(name).await {
+        Err(error) => Some(refusal(&error)),
+        Ok(job) if job.metadata.uid.as_deref() != Some(job_uid) => {
+            let uid = job.metadata.uid.unwrap_or_default();
+            let message =
+                format!("original Job {namespace}/{name} is gone: got uid {uid}, wanted {job_uid}");
+            Some(Refusal { kind: RefusalKind::Conflict, message })
         }
-        let adopted = |pod: PodRef| {
-            let patch = patch::adopt(&pod, name, job_uid);
-            patched(self.client.clone(), pod, patch)
-        };
-        self.for_each(pods, adopted).await
+        Ok(Job { metadata, .. }) => metadata.deletion_timestamp.map(|at| {
+            let message = format!("{namespace}/{name} has just been deleted at {}", at.0);
+            Refusal { kind: RefusalKind::Conflict, message }
+        }),
+    };
+    if let Some(why_not) = why_not {
+        return pass.tell(Answer::Failed(why_not)).await;
     }
+    let adopted = |pod: PodRef| {
+        let patch = patch::adopt(&pod, name, job_uid);
+        patched(pass.client().clone(), pod, patch)
+    };
+    pass.for_each(pods, adopted).await
+}
 
-    async fn relist(&self, uids: Vec<String>) -> bool {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &self.key.namespace);
-        let listed = api.list(&ListParams::default()).await;
-        self.tell(match listed {
-            Ok(list) => Answer::Relisted(uids, list.items),
-            Err(error) => Answer::Failed(refusal(&error)),
-        })
-        .await
-    }
+async fn relist(pass: &Pass<OfJobs>, uids: Vec<String>) -> bool {
+    let api: Api<Pod> = Api::namespaced(pass.client().clone(), &pass.key.namespace);
+    let listed = api.list(&ListParams::default()).await;
+    pass.tell(match listed {
+        Ok(list) => Answer::Relisted(uids, list.items),
+        Err(error) => Answer::Failed(refusal(&error)),
+    })
+    .await
+}
 
-    /// Creates pods, few at first and more and more while it works.
-    async fn create(&self, pods: Vec<NewPod>) -> bool {
-        let mut pods: Vec<Option<NewPod>> = pods.into_iter().map(Some).collect();
-        for batch in slow_start(pods.len()) {
-            let batch: Vec<NewPod> = pods[batch].iter_mut().filter_map(Option::take).collect();
-            let created = |pod| create(self.client.clone(), self.key.namespace.clone(), pod);
-            if !self.for_each(batch, created).await || self.is_late() {
-                return false;
-            }
+/// Creates pods, few at first and more and more while it works.
+async fn create_all(pass: &Pass<OfJobs>, pods: Vec<NewPod>) -> bool {
+    let mut pods: Vec<Option<NewPod>> = pods.into_iter().map(Some).collect();
+    for batch in slow_start(pods.len()) {
+        let batch: Vec<NewPod> = pods[batch].iter_mut().filter_map(Option::take).collect();
+        let created = |pod| create(pass.client().clone(), pass.key.namespace.clone(), pod);
+        if !pass.for_each(batch, created).await || pass.is_late() {
+            return false;
         }
-        true
     }
-
-    /// Makes a request for each of `items`, many at the same time, and tells what became of each.
-    /// One that is refused does not keep the others back.
-    async fn for_each<T, F>(&self, items: Vec<T>, request: impl Fn(T) -> F) -> bool
-    where
-        F: Future<Output = Vec<Answer>> + Send + 'static,
-    {
-        let limits = (self.requests_max, self.until);
-        let mut requests = std::pin::pin!(concurrently(items, limits, request));
-        let mut is_fine = true;
-        while let Some(answers) = requests.next().await {
-            for answer in answers.unwrap_or_else(|lost| vec![Answer::Failed(lost)]) {
-                is_fine &= self.tell(answer).await;
-            }
-        }
-        is_fine
-    }
+    true
 }
 
 async fn create(client: Client, namespace: String, wanted: NewPod) -> Vec<Answer> {

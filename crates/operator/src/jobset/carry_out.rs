@@ -1,14 +1,10 @@
 //! Carrying out the steps of one pass over a JobSet.
 
 use std::fmt::Debug;
-use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
-use std::time::Instant;
 
-use futures::{FutureExt, StreamExt};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolumeClaim, Service};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use kube::api::PostParams;
 use kube::{Api, Client, Resource};
 use lockstep_api::jobset::JobSet;
@@ -17,13 +13,11 @@ use lockstep_control::plan::{Key, Refusal, RefusalKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tracing::error;
 
-use super::{Message, note};
-use crate::metrics::Metrics;
-use crate::observe::Teller;
-use crate::recorder::Recorder;
-use crate::requests::{concurrently, refusal};
+use super::Message;
+use crate::metrics::{Metrics, QueueMetrics};
+use crate::passes::{Kind, Pass};
+use crate::requests::refusal;
 use crate::write;
 
 /// What became of a request.
@@ -48,150 +42,115 @@ pub(super) enum Answer {
     Failed(Refusal),
 }
 
-impl Answer {
-    /// Whether the pass may go on after this.
-    fn is_fine(&self) -> bool {
-        match self {
-            Self::JobNotWritten(_, refusal) => refusal.kind == RefusalKind::NotFound,
-            Self::ServiceNotCreated(_, found) => found.is_some(),
-            Self::JobNotCreated { .. } | Self::ClaimNotCreated(_) | Self::Failed(_) => false,
+/// Passes over JobSets.
+pub(super) enum OfJobSets {}
+
+impl Kind for OfJobSets {
+    type Step = Step;
+    type Answer = Answer;
+    type Message = Message;
+
+    const NAME: &'static str = "jobset";
+
+    fn queue(metrics: &Metrics) -> &QueueMetrics {
+        &metrics.jobset_queue
+    }
+
+    fn only_tells(step: &Step) -> bool {
+        matches!(step, Step::Emit(_) | Step::Note(_))
+    }
+
+    fn is_fine(answer: &Answer) -> bool {
+        match answer {
+            Answer::JobNotWritten(_, refusal) => refusal.kind == RefusalKind::NotFound,
+            Answer::ServiceNotCreated(_, found) => found.is_some(),
+            Answer::JobNotCreated { .. } | Answer::ClaimNotCreated(_) | Answer::Failed(_) => false,
             _ => true,
         }
     }
-}
 
-/// Everything a pass needs.
-pub(super) struct Pass {
-    pub(super) client: Client,
-    pub(super) recorder: Recorder,
-    pub(super) metrics: Arc<Metrics>,
-    pub(super) teller: Teller<Message>,
-    pub(super) requests_max: usize,
-    /// From then on no request is begun.
-    pub(super) until: Instant,
-    pub(super) jobset: Arc<ObjectReference>,
-    pub(super) key: Key,
-}
-
-impl Pass {
-    /// Carries out the steps in order, up to the first that fails, and says when it is over,
-    /// whatever happens: a set is in one pass at a time.
-    pub(super) async fn run(self, steps: Vec<Step>) {
-        if AssertUnwindSafe(self.carry_out(steps)).catch_unwind().await.is_err() {
-            error!(jobset = %self.key, "pass panicked");
-        }
-        self.teller.tell(Message::Done(self.key)).await;
+    fn failed(refusal: Refusal) -> Answer {
+        Answer::Failed(refusal)
     }
 
-    async fn carry_out(&self, steps: Vec<Step>) {
-        for step in steps {
-            // What is told of a write that was made is part of it, however long the write took.
-            let is_request = !matches!(step, Step::Emit(_) | Step::Note(_));
-            if is_request && Instant::now() >= self.until || !self.step(step).await {
-                break;
-            }
-        }
-    }
-
-    async fn tell(&self, answer: Answer) -> bool {
-        let is_fine = answer.is_fine();
-        self.teller.tell(Message::Answer(self.key.clone(), Box::new(answer))).await;
-        is_fine
-    }
-
-    /// Carries out a step; false ends the pass.
-    async fn step(&self, step: Step) -> bool {
-        let client = &self.client;
+    async fn carry_out(pass: &Pass<Self>, step: Step) -> bool {
+        let client = pass.client();
         match step {
-            Step::WriteStatus(write) => self.write_status(&write).await,
-            Step::DeleteJobSet { uid } => self.delete_jobset(&uid).await,
-            Step::DeleteJobs(jobs) => self.for_each(jobs, |job| delete(client.clone(), job)).await,
-            Step::CreateJobs(jobs) => self.for_each(jobs, |job| create(client.clone(), job)).await,
+            Step::WriteStatus(write) => write_status(pass, &write).await,
+            Step::DeleteJobSet { uid } => delete_jobset(pass, &uid).await,
+            Step::DeleteJobs(jobs) => pass.for_each(jobs, |job| delete(client.clone(), job)).await,
+            Step::CreateJobs(jobs) => pass.for_each(jobs, |job| create(client.clone(), job)).await,
             Step::ResizeJobs(jobs) => {
                 let resized = |Resize { job, size }| {
                     let spec = json!({"parallelism": size, "completions": size});
                     patch(client.clone(), job, json!({"spec": spec}))
                 };
-                self.for_each(jobs, resized).await
+                pass.for_each(jobs, resized).await
             }
             Step::SuspendJobs(jobs) => {
                 let suspended =
                     |job| patch(client.clone(), job, json!({"spec": {"suspend": true}}));
-                self.for_each(jobs, suspended).await
+                pass.for_each(jobs, suspended).await
             }
             Step::ClearStartTimes(jobs) => {
-                self.for_each(jobs, |job| clear_start(client.clone(), job)).await
+                pass.for_each(jobs, |job| clear_start(client.clone(), job)).await
             }
             Step::ResumeJobs(jobs) => {
                 let resumed =
                     |Resumption { job, patch: wanted }| patch(client.clone(), job, wanted);
-                self.for_each(jobs, resumed).await
+                pass.for_each(jobs, resumed).await
             }
             Step::CreateService(service) => {
                 let answer = create_service(client, &service).await;
-                self.tell(answer).await
+                pass.tell(answer).await
             }
             Step::CreateClaims(claims) => {
                 for claim in claims {
                     let answer = create_claim(client, &claim).await;
-                    if !self.tell(answer).await {
+                    if !pass.tell(answer).await {
                         return false;
                     }
                 }
                 true
             }
             Step::Emit(event) => {
-                self.recorder.record(note(&self.jobset, event));
+                pass.record(event);
                 true
             }
             Step::Note(fact) => {
-                self.metrics.jobsets.note(fact, &self.key);
+                pass.metrics().jobsets.note(fact, &pass.key);
                 true
             }
         }
     }
+}
 
-    async fn write_status(&self, wanted: &StatusWrite) -> bool {
-        let Key { namespace, name } = &self.key;
-        let object = (namespace.as_str(), name.as_str(), wanted.uid.as_str());
-        let version = &wanted.resource_version;
-        let written = write::jobset_status(&self.client, object, version, &wanted.status);
-        self.tell(match written.await {
-            Ok(jobset) => Answer::StatusWritten(Box::new(jobset)),
-            Err(error) => Answer::Failed(refusal(&error)),
-        })
-        .await
-    }
+async fn write_status(pass: &Pass<OfJobSets>, wanted: &StatusWrite) -> bool {
+    let Key { namespace, name } = &pass.key;
+    let object = (namespace.as_str(), name.as_str(), wanted.uid.as_str());
+    let version = &wanted.resource_version;
+    let written = write::jobset_status(pass.client(), object, version, &wanted.status);
+    pass.tell(match written.await {
+        Ok(jobset) => Answer::StatusWritten(Box::new(jobset)),
+        Err(error) => Answer::Failed(refusal(&error)),
+    })
+    .await
+}
 
-    async fn delete_jobset(&self, uid: &str) -> bool {
-        let Key { namespace, name } = &self.key;
-        match write::delete_whole::<JobSet>(&self.client, (namespace, name, uid)).await {
-            Ok(_) => true,
-            Err(error) => self.tell(Answer::Failed(refusal(&error))).await,
-        }
-    }
-
-    /// Makes a request for each of `items`, many at the same time, and tells what became of each.
-    async fn for_each<T, F>(&self, items: Vec<T>, request: impl Fn(T) -> F) -> bool
-    where
-        F: Future<Output = Answer> + Send + 'static,
-    {
-        let limits = (self.requests_max, self.until);
-        let mut requests = std::pin::pin!(concurrently(items, limits, request));
-        let mut is_fine = true;
-        while let Some(answer) = requests.next().await {
-            is_fine &= self.tell(answer.unwrap_or_else(Answer::Failed)).await;
-        }
-        is_fine
+async fn delete_jobset(pass: &Pass<OfJobSets>, uid: &str) -> bool {
+    let Key { namespace, name } = &pass.key;
+    match write::delete_whole::<JobSet>(pass.client(), (namespace, name, uid)).await {
+        Ok(_) => true,
+        Err(error) => pass.tell(Answer::Failed(refusal(&error))).await,
     }
 }
 
-async fn create(client: Client, job: Job) -> Answer {
+async fn create(client: Client, job: Job) -> Vec<Answer> {
     let name = job.metadata.name.clone().unwrap_or_default();
-    match create_or_find(&client, &job).await {
+    vec![match create_or_find(&client, &job).await {
         Ok(created) => Answer::JobWritten(created),
         Err((refusal, found)) => Answer::JobNotCreated { name, refusal, found },
-    }
+    }]
 }
 
 async fn create_service(client: &Client, service: &Service) -> Answer {
@@ -235,24 +194,24 @@ where
     }
 }
 
-async fn delete(client: Client, job: JobRef) -> Answer {
-    match write::delete_whole::<Job>(&client, (&job.namespace, &job.name, &job.uid)).await {
+async fn delete(client: Client, job: JobRef) -> Vec<Answer> {
+    vec![match write::delete_whole::<Job>(&client, (&job.namespace, &job.name, &job.uid)).await {
         Ok(Some(left)) => Answer::JobWritten(left),
         Ok(None) => Answer::JobDeleted(job),
         Err(error) => Answer::JobNotWritten(job, refusal(&error)),
-    }
+    }]
 }
 
-async fn patch(client: Client, job: JobRef, patch: Value) -> Answer {
-    match write::patch_job(&client, (&job.namespace, &job.name, &job.uid), patch).await {
+async fn patch(client: Client, job: JobRef, patch: Value) -> Vec<Answer> {
+    vec![match write::patch_job(&client, (&job.namespace, &job.name, &job.uid), patch).await {
         Ok(patched) => Answer::JobWritten(patched),
         Err(error) => Answer::JobNotWritten(job, refusal(&error)),
-    }
+    }]
 }
 
-async fn clear_start(client: Client, job: JobRef) -> Answer {
-    match write::clear_job_start(&client, (&job.namespace, &job.name, &job.uid)).await {
+async fn clear_start(client: Client, job: JobRef) -> Vec<Answer> {
+    vec![match write::clear_job_start(&client, (&job.namespace, &job.name, &job.uid)).await {
         Ok(patched) => Answer::JobWritten(patched),
         Err(error) => Answer::JobNotWritten(job, refusal(&error)),
-    }
+    }]
 }

@@ -12,7 +12,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 
-use crate::engine::{Backoff, WorkQueue, after};
+use crate::engine::{self, Failure, Stale, Turns, after};
 use crate::plan::Key;
 use crate::plan::job::{
     Action, BUILT_IN, Creation, Fact, Memory, Metric, Options, Plan, PodRef, Step, View, Waiting,
@@ -39,8 +39,7 @@ use route::Routes;
 pub struct Jobs {
     options: Options,
     entries: BTreeMap<Key, Entry>,
-    queue: WorkQueue<Key>,
-    backoff: Backoff<Key>,
+    queue: Turns<Key>,
     routes: Routes,
     orphans: Orphans,
     facts: Vec<Fact>,
@@ -66,8 +65,7 @@ struct Entry {
     memory: Memory,
     /// The pass that is running.
     pass: Option<Pass>,
-    /// The version of the Job that turned out to be old, and until when to wait for a newer one.
-    stale: Option<(u64, Timestamp)>,
+    stale: Option<Stale>,
     waiting: Option<Waiting>,
     listing: u64,
     doubt: Doubt,
@@ -88,31 +86,10 @@ struct Doubt {
 /// What happens in a pass.
 #[derive(Clone, Debug)]
 struct Pass {
-    /// The version of the Job it was planned on.
-    version: u64,
-    revision: u64,
+    course: engine::Pass,
     action: Option<Action>,
     creation: Creation,
-    next: Option<Timestamp>,
-    /// Whether it asks for anything that should change what is seen.
-    wants_change: bool,
-    /// Whether all it does is to look again.
-    only_looks: bool,
-    failure: Option<Failure>,
-    /// Pods that have gone while it ran: late answers about them are no news.
-    gone: BTreeSet<String>,
     doubt: Doubt,
-}
-
-/// How a pass failed, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Failure {
-    /// A pod was not what it was seen as. What it is now will be seen, and decided on.
-    Outdated,
-    /// The namespace is going away, and the Job with it: nobody's fault.
-    Silent,
-    /// In a way that is an error.
-    Error,
 }
 
 /// What a pass was, for the histogram of their duration.
@@ -130,8 +107,7 @@ impl Jobs {
     /// A driver that knows of no Jobs.
     pub fn new(options: Options) -> Self {
         Self {
-            queue: WorkQueue::new(),
-            backoff: Backoff::new(options.api_backoff_base, options.api_backoff_max),
+            queue: Turns::new(options.api_backoff_base, options.api_backoff_max),
             orphans: Orphans::new(&options),
             entries: BTreeMap::new(),
             routes: Routes::default(),
@@ -219,7 +195,7 @@ impl Jobs {
         loop {
             let key = self.queue.take_due(now)?;
             let Some(entry) = self.entries.get_mut(&key) else {
-                self.queue.done(&key);
+                self.queue.abandon(&key);
                 continue;
             };
             let plan = match entry.stale_until(now) {
@@ -241,37 +217,18 @@ impl Jobs {
     pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Done> {
         let ended = self.entries.get_mut(key).and_then(|entry| {
             let pass = entry.pass.take()?;
-            if pass.failure.is_none() && !pass.only_looks {
+            if pass.course.failure.is_none() && !pass.course.only_looks {
                 entry.memory.failed_last = None;
             }
             Some((pass, entry.view.revision(), fact::mode(&entry.view)))
         });
-        let Some((pass, revision, mode)) = ended else {
-            self.queue.done(key);
+        let Some((Pass { course, action, .. }, revision, mode)) = ended else {
+            self.queue.abandon(key);
             return None;
         };
-        let is_stuck = pass.wants_change && pass.revision == revision;
-        if pass.failure == Some(Failure::Outdated) {
-            // News of the pod asks for a pass by itself; this is for when none comes.
-            self.queue.add(key.clone(), after(now, self.options.api_backoff_base));
-        } else if pass.failure.is_some() || is_stuck {
-            let delay = self.backoff.failed(key);
-            self.queue.add(key.clone(), after(now, delay));
-        } else {
-            // To have looked again is no success: what failed before may fail again.
-            if !pass.only_looks {
-                self.backoff.succeeded(key);
-            }
-            if pass.wants_change {
-                self.queue.add(key.clone(), now);
-            }
-        }
-        if let Some(at) = pass.next {
-            self.queue.add(key.clone(), at);
-        }
-        self.queue.done(key);
-        let result = if pass.failure == Some(Failure::Error) { "error" } else { "success" };
-        let action = pass.action?.as_str();
+        self.queue.end(key, &course, revision, self.options.api_backoff_base, now);
+        let result = if course.failure == Some(Failure::Error) { "error" } else { "success" };
+        let action = action?.as_str();
         self.facts.push(Metric::Syncs.fact(1, &[mode, result, action]));
         Some(Done { completion_mode: mode, result, action })
     }
@@ -339,7 +296,6 @@ impl Jobs {
     /// Forgets a Job. Pods it has not counted are nobody's now: they must not be kept by it.
     fn drop_job(&mut self, key: &Key, now: Timestamp) {
         let Some(entry) = self.entries.remove(key) else { return };
-        self.backoff.succeeded(key);
         self.queue.remove(key);
         // Those it owned, and those it might have adopted.
         let left = entry.view.tracked().chain(entry.view.orphans().cloned());
@@ -364,12 +320,9 @@ impl Entry {
     }
 
     fn stale_until(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let (version, until) = self.stale?;
-        let is_behind = seen::version(&self.view.job().metadata) <= version && now < until;
-        if !is_behind {
-            self.stale = None;
-        }
-        is_behind.then_some(until)
+        let until = self.stale?.holds(seen::version(&self.view.job().metadata), now);
+        self.stale = self.stale.filter(|_| until.is_some());
+        until
     }
 
     /// Notes a version of a pod; whether it is news. One that is new here and was made before the
@@ -401,24 +354,23 @@ impl Entry {
         if matches!(plan.waiting, Some(Waiting::UnknownCompletionMode(_))) {
             self.memory.told_unknown_mode = true;
         }
-        self.pass = Some(Pass {
+        let course = engine::Pass {
             version: seen::version(&self.view.job().metadata),
             revision: self.view.revision(),
-            action: plan.action,
-            creation: plan.creation,
             next: plan.next,
             wants_change: plan.steps.iter().any(is_change),
             only_looks: matches!(plan.steps.as_slice(), [Step::Relist { .. }]),
             failure: None,
             gone: BTreeSet::new(),
-            doubt: self.doubt,
-        });
+        };
+        let (action, creation, doubt) = (plan.action, plan.creation, self.doubt);
+        self.pass = Some(Pass { course, action, creation, doubt });
     }
 
     fn fail(&mut self, failure: Failure, stage: Option<Stage>) {
         self.memory.failed_last = stage.or(self.memory.failed_last);
         if let Some(pass) = &mut self.pass {
-            pass.failure = pass.failure.max(Some(failure));
+            pass.course.fail(failure);
         }
     }
 }

@@ -11,7 +11,7 @@ use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::Object
 use lockstep_api::jobset::{JobSet, names};
 
 use super::{Options, Plan, Step, View, Waiting, plan};
-use crate::engine::{Backoff, WorkQueue, after};
+use crate::engine::{self, Failure, Stale, Turns};
 use crate::plan::Key;
 use route::Routes;
 
@@ -28,8 +28,7 @@ use route::Routes;
 pub struct JobSets {
     options: Options,
     entries: BTreeMap<Key, Entry>,
-    queue: WorkQueue<Key>,
-    backoff: Backoff<Key>,
+    queue: Turns<Key>,
     routes: Routes,
     is_listed: Listed,
 }
@@ -48,36 +47,16 @@ struct Entry {
     view: View,
     /// The pass that is running.
     pass: Option<Pass>,
-    /// The version of the set that turned out to be old, and until when to wait for a newer one.
-    stale: Option<(u64, Timestamp)>,
+    stale: Option<Stale>,
     waiting: Option<Waiting>,
 }
 
 /// What happens in a pass.
 #[derive(Clone, Debug)]
 struct Pass {
-    /// The version of the set it was planned on.
-    version: u64,
-    revision: u64,
-    next: Option<Timestamp>,
-    /// Whether it asks for anything that should change what is seen.
-    wants_change: bool,
+    course: engine::Pass,
     /// Whether it writes what JobSet does not have.
     writes_beyond: bool,
-    failure: Option<Failure>,
-    /// Jobs that have gone while it ran: late answers about them are no news.
-    gone: BTreeSet<String>,
-}
-
-/// How a pass failed, the worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Failure {
-    /// A Job was not what it was seen as. What it is now will be seen, and decided on.
-    Outdated,
-    /// The namespace is going away, and the set with it: nobody's fault.
-    Silent,
-    /// In a way that is an error.
-    Error,
 }
 
 /// How a pass ended, for the label `result` of the metrics.
@@ -95,8 +74,7 @@ impl JobSets {
     /// A driver that knows of no sets.
     pub fn new(options: Options) -> Self {
         Self {
-            queue: WorkQueue::new(),
-            backoff: Backoff::new(options.api_backoff_base, options.api_backoff_max),
+            queue: Turns::new(options.api_backoff_base, options.api_backoff_max),
             entries: BTreeMap::new(),
             routes: Routes::default(),
             is_listed: Listed::default(),
@@ -166,7 +144,7 @@ impl JobSets {
         let Some(set) = self.routes.set_of(&owner).cloned() else { return };
         let Some(entry) = self.entries.get_mut(&set) else { return };
         if let Some(pass) = &mut entry.pass {
-            pass.gone.insert(uid.to_owned());
+            pass.course.gone.insert(uid.to_owned());
         }
         if entry.view.job_gone(&key.name, uid, now) {
             self.queue.add(set, now);
@@ -216,7 +194,7 @@ impl JobSets {
         loop {
             let key = self.queue.take_due(now)?;
             let Some(entry) = self.entries.get_mut(&key) else {
-                self.queue.done(&key);
+                self.queue.abandon(&key);
                 continue;
             };
             let plan = match entry.stale_until(now) {
@@ -237,28 +215,13 @@ impl JobSets {
     pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Ended> {
         let entry = self.entries.get_mut(key);
         let ended = entry.and_then(|entry| Some((entry.pass.take()?, entry.view.revision())));
-        let Some((pass, revision)) = ended else {
-            self.queue.done(key);
+        let Some((Pass { course, .. }, revision)) = ended else {
+            self.queue.abandon(key);
             return None;
         };
-        let is_stuck = pass.wants_change && pass.revision == revision;
-        if pass.failure == Some(Failure::Outdated) {
-            // News of the Job asks for a pass by itself; this is for when none comes.
-            self.queue.add(key.clone(), after(now, self.options.api_backoff_max.min(OUTDATED)));
-        } else if pass.failure.is_some() || is_stuck {
-            let delay = self.backoff.failed(key);
-            self.queue.add(key.clone(), after(now, delay));
-        } else {
-            self.backoff.succeeded(key);
-            if pass.wants_change {
-                self.queue.add(key.clone(), now);
-            }
-        }
-        if let Some(at) = pass.next {
-            self.queue.add(key.clone(), at);
-        }
-        self.queue.done(key);
-        Some(match (pass.failure, pass.next) {
+        let outdated = self.options.api_backoff_max.min(OUTDATED);
+        self.queue.end(key, &course, revision, outdated, now);
+        Some(match (course.failure, course.next) {
             (Some(Failure::Error), _) => Ended::Error,
             (_, Some(_)) => Ended::SuccessForNow,
             (_, None) => Ended::Success,
@@ -321,7 +284,6 @@ impl JobSets {
     /// Forgets a set. Its Jobs belong to the garbage collector.
     fn drop_jobset(&mut self, key: &Key) {
         let Some(entry) = self.entries.remove(key) else { return };
-        self.backoff.succeeded(key);
         self.queue.remove(key);
         self.routes.set_gone(entry.view.uid());
     }
@@ -332,30 +294,29 @@ const OUTDATED: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Entry {
     fn stale_until(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let (old, until) = self.stale?;
-        let is_behind = version(&self.view.jobset().metadata) <= old && now < until;
-        if !is_behind {
-            self.stale = None;
-        }
-        is_behind.then_some(until)
+        let until = self.stale?.holds(version(&self.view.jobset().metadata), now);
+        self.stale = self.stale.filter(|_| until.is_some());
+        until
     }
 
     fn begin(&mut self, plan: &Plan) {
         self.waiting = plan.waiting.clone();
-        self.pass = Some(Pass {
+        let course = engine::Pass {
             version: version(&self.view.jobset().metadata),
             revision: self.view.revision(),
             next: plan.next,
             wants_change: plan.steps.iter().any(is_change),
-            writes_beyond: plan.steps.iter().any(writes_beyond),
+            only_looks: false,
             failure: None,
             gone: BTreeSet::new(),
-        });
+        };
+        let writes_beyond = plan.steps.iter().any(writes_beyond);
+        self.pass = Some(Pass { course, writes_beyond });
     }
 
     fn fail(&mut self, failure: Failure) {
         if let Some(pass) = &mut self.pass {
-            pass.failure = pass.failure.max(Some(failure));
+            pass.course.fail(failure);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 
-use crate::engine::after;
+use crate::engine::{Failure, Stale, after};
 use crate::plan::job::{
     Metric, NewPod, PodRef,
-    jobs::{Entry, Failure, Jobs, route},
+    jobs::{Entry, Jobs, route},
     memory::Stage,
     seen,
 };
@@ -156,8 +156,8 @@ impl Jobs {
         entry.fail(Failure::Error, None);
         if refusal.kind == RefusalKind::Conflict {
             // What we know of the Job is old. To decide again on it would be refused again.
-            let version = entry.pass.as_ref().map_or(0, |pass| pass.version);
-            entry.stale = Some((version, after(now, delay)));
+            let version = entry.pass.as_ref().map_or(0, |pass| pass.course.version);
+            entry.stale = Some(Stale { version, until: after(now, delay) });
         }
     }
 
@@ -165,7 +165,7 @@ impl Jobs {
     fn absorb(&mut self, key: &Key, pod: &Pod) {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         let Some(entry) = self.entries.get(key) else { return };
-        if entry.pass.as_ref().is_some_and(|pass| pass.gone.contains(uid)) {
+        if entry.pass.as_ref().is_some_and(|pass| pass.course.gone.contains(uid)) {
             return;
         }
         self.routes.answered(route::pod_key(pod));

@@ -124,7 +124,7 @@ impl Jobs {
         concerned.retain(|job| {
             self.entries.get_mut(job).is_some_and(|entry| {
                 if let Some(pass) = &mut entry.pass {
-                    pass.gone.insert(pod.uid.clone());
+                    pass.course.gone.insert(pod.uid.clone());
                 }
                 entry.view.forget_pod(&pod.name, &pod.uid)
             })

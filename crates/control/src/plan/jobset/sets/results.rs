@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::api::{batch::v1::Job, core::v1::Service};
 use lockstep_api::jobset::JobSet;
 
-use super::{Failure, JobSets, route};
-use crate::engine::after;
+use super::{JobSets, route};
+use crate::engine::{Failure, Stale, after};
 use crate::plan::jobset::JobRef;
 use crate::plan::{Event, Key, Refusal, RefusalKind};
 
@@ -32,7 +32,7 @@ impl JobSets {
     pub fn job_written(&mut self, key: &Key, job: Job, now: Timestamp) {
         let uid = job.metadata.uid.as_deref().unwrap_or_default();
         let pass = self.entries.get(key).and_then(|entry| entry.pass.as_ref());
-        if pass.is_some_and(|pass| pass.gone.contains(uid)) {
+        if pass.is_some_and(|pass| pass.course.gone.contains(uid)) {
             return;
         }
         self.routes.answered(uid);
@@ -131,8 +131,8 @@ impl JobSets {
         match refusal.kind {
             RefusalKind::Conflict => {
                 // What we know of the set is old. To decide again on it would be refused again.
-                let version = entry.pass.as_ref().map_or(0, |pass| pass.version);
-                entry.stale = Some((version, after(now, delay)));
+                let version = entry.pass.as_ref().map_or(0, |pass| pass.course.version);
+                entry.stale = Some(Stale { version, until: after(now, delay) });
                 entry.fail(Failure::Outdated);
             }
             // It will be heard of.
