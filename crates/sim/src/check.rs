@@ -26,10 +26,9 @@ use lockstep_store::{Event, Revision};
 
 use crate::{
     api::{Api, Kind},
-    controller::Seen,
+    watch::Seen,
 };
 use pod::{Phase, PodBook};
-pub use sets::SetsSeen;
 use sets::{Place, SetBook};
 
 /// Something that must never happen, and did.
@@ -64,7 +63,7 @@ pub enum Author {
         /// Which one.
         number: usize,
         /// What it had seen when it planned.
-        seen: SetsSeen,
+        seen: Seen,
     },
     /// Nodes.
     Node,

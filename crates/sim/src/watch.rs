@@ -13,6 +13,31 @@ pub enum News {
     Seen(Arc<Object>),
     /// An object is gone; this was its last version.
     Gone(Arc<Object>),
+    /// A list begins.
+    Listing,
+    /// An object is not listed any more; this was the last version heard of.
+    Missing(Arc<Object>),
+    /// A list ends.
+    Listed,
+}
+
+/// How much a controller has heard of: the last revision of each kind, if it watches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Of JobSets.
+    pub sets: Revision,
+    /// Of Jobs.
+    pub jobs: Revision,
+    /// Of pods.
+    pub pods: Revision,
+}
+
+impl Seen {
+    /// What these watches have brought.
+    pub fn by(watches: &[Watch]) -> Self {
+        let of = |kind| watches.iter().find(|watch| watch.kind == kind).map_or(0, Watch::seen);
+        Self { sets: of(Kind::JobSet), jobs: of(Kind::Job), pods: of(Kind::Pod) }
+    }
 }
 
 /// A watch over all objects of one kind.
@@ -30,14 +55,14 @@ impl Watch {
         Self { kind, seen: None, known: BTreeMap::new() }
     }
 
+    /// What it brings news of.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The last revision heard of.
     pub fn seen(&self) -> Revision {
         self.seen.unwrap_or_default()
-    }
-
-    /// Whether it has listed the objects there are.
-    pub fn has_begun(&self) -> bool {
-        self.seen.is_some()
     }
 
     /// The connection breaks, and what happened meanwhile is no longer known to the server: the
@@ -78,9 +103,9 @@ impl Watch {
         self.known = listed.collect();
         self.seen = Some(api.snapshot().revision());
         let gone = before.into_iter().filter(|(uid, _)| !self.known.contains_key(uid));
-        let mut news: Vec<News> = gone.map(|(_, object)| News::Gone(object)).collect();
-        news.extend(self.known.values().map(|object| News::Seen(Arc::clone(object))));
-        news
+        let missing = gone.map(|(_, object)| News::Missing(object));
+        let seen = self.known.values().map(|object| News::Seen(Arc::clone(object)));
+        [News::Listing].into_iter().chain(missing).chain(seen).chain([News::Listed]).collect()
     }
 }
 
@@ -101,6 +126,9 @@ mod tests {
             .map(|news| match news {
                 News::Seen(object) => format!("+{}", object.meta.name),
                 News::Gone(object) => format!("-{}", object.meta.name),
+                News::Missing(object) => format!("?{}", object.meta.name),
+                News::Listing => "[".to_owned(),
+                News::Listed => "]".to_owned(),
             })
             .collect()
     }
@@ -114,7 +142,7 @@ mod tests {
         let mut watch = Watch::new(Kind::Job);
         make(&mut api, "a");
         assert!(watch.is_behind(&api));
-        assert_eq!(told(&watch.hear(&api, 1)), ["+a"]);
+        assert_eq!(told(&watch.hear(&api, 1)), ["[", "+a", "]"]);
         make(&mut api, "b");
         make(&mut api, "c");
         assert_eq!(told(&watch.hear(&api, 1)), ["+b"], "one thing at a time");
@@ -124,7 +152,7 @@ mod tests {
             ..DeleteOptions::default()
         };
         api.delete(Kind::Job, "a", &now).unwrap();
-        assert_eq!(told(&watch.hear(&api, 1)), ["-a", "+b", "+c"]);
+        assert_eq!(told(&watch.hear(&api, 1)), ["[", "?a", "+b", "+c", "]"]);
         assert!(!watch.is_behind(&api));
     }
 }

@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use lockstep_control::plan::job::Options;
+use lockstep_control::plan::{
+    job::Options,
+    jobset::{self, JobSets},
+};
 
 use crate::{
     api::Kind,
     chance::Chance,
     check::{Author, Checker, Violation},
     cluster::{Cluster, Happening},
-    controller::{Controller, Meddler},
+    controller::{Actor, Controller},
     faults::Faults,
+    jobs::{self, JobDriver},
     node::{Node, Temper},
-    sets::{self, SetController},
+    sets,
     trace::Trace,
     user::User,
 };
@@ -43,7 +47,7 @@ pub struct Setup {
     /// Whether the story is kept.
     pub is_told: bool,
     /// Who changes plans behind the back of the planner, if anybody does.
-    pub meddler: Option<Meddler>,
+    pub meddler: Option<jobs::Meddler>,
     /// The same for JobSets.
     pub set_meddler: Option<sets::Meddler>,
     /// Who turns the knobs of the controllers, if anybody does.
@@ -88,9 +92,9 @@ struct World {
     faults: Faults,
     checker: Checker,
     /// By number; those that are dead are gone.
-    controllers: Vec<Option<Actor>>,
+    controllers: Vec<Option<(Role, Box<dyn Actor>)>>,
     sort: Sort,
-    meddler: Option<Meddler>,
+    meddler: Option<jobs::Meddler>,
     set_meddler: Option<sets::Meddler>,
     options: Options,
     is_collecting: bool,
@@ -197,7 +201,7 @@ impl World {
     }
 
     fn deliver(&mut self, number: usize, kind: Kind) {
-        let Some(controller) = &mut self.controllers[number] else { return };
+        let Some((_, controller)) = &mut self.controllers[number] else { return };
         if self.faults.loses_watch() {
             self.cluster.say("fault", || format!("controller {number} loses its {kind:?} watch"));
             controller.lose_watch(kind);
@@ -206,8 +210,7 @@ impl World {
     }
 
     fn work(&mut self, number: usize) -> Result<Author, Violation> {
-        let Some(controller) = &mut self.controllers[number] else { return Ok(Author::User) };
-        let role = controller.role();
+        let Some((role, _)) = self.controllers[number] else { return Ok(Author::User) };
         if self.faults.crashes() {
             self.cluster.say("fault", || format!("controller {number} crashes"));
             self.controllers[number] = None;
@@ -215,27 +218,10 @@ impl World {
             return Ok(Author::User);
         }
         let is_alone = self.of_role(role).count() == 1;
-        let controller = self.controllers[number].as_mut().expect("it was there a moment ago");
-        let author = match controller {
-            Actor::Jobs(controller) => {
-                let author = Author::Controller { number, seen: controller.seen(), is_alone };
-                controller.work(&mut self.cluster, &mut self.faults)?;
-                let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
-                if let Some((key, waiting)) = rested {
-                    self.checker.check_rest(&key.name, &waiting)?;
-                }
-                author
-            }
-            Actor::Sets(controller) => {
-                let author = Author::Sets { number, seen: controller.seen() };
-                controller.work(&mut self.cluster, &mut self.faults)?;
-                let rested = controller.take_rested(&self.cluster).filter(|_| is_alone);
-                if let Some((key, waiting)) = rested {
-                    self.checker.check_set_rest(&key.name, &waiting)?;
-                }
-                author
-            }
-        };
+        let (_, controller) = self.controllers[number].as_mut().expect("it was there just now");
+        let seen = controller.seen();
+        let checker = is_alone.then_some(&self.checker);
+        controller.work(&mut self.cluster, &mut self.faults, checker)?;
         if is_alone && self.faults.usurps() {
             let next = self.start_controller(role);
             self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
@@ -246,7 +232,10 @@ impl World {
             self.cluster.jump(by);
             self.cluster.say("fault", || format!("the clock jumps by {by:#}"));
         }
-        Ok(author)
+        Ok(match role {
+            Role::Jobs => Author::Controller { number, seen, is_alone },
+            Role::Sets => Author::Sets { number, seen },
+        })
     }
 
     fn heal(&mut self) {
@@ -260,7 +249,7 @@ impl World {
             let last = self.of_role(role).last();
             for (number, controller) in self.controllers.iter_mut().enumerate() {
                 if Some(number) != last {
-                    controller.take_if(|controller| controller.role() == role);
+                    controller.take_if(|(of, _)| *of == role);
                 }
             }
         }
@@ -270,7 +259,7 @@ impl World {
     fn of_role(&self, role: Role) -> impl Iterator<Item = usize> {
         let alive = self.controllers.iter().enumerate();
         alive.filter_map(move |(number, controller)| {
-            controller.as_ref().is_some_and(|it| it.role() == role).then_some(number)
+            controller.as_ref().is_some_and(|(of, _)| *of == role).then_some(number)
         })
     }
 
@@ -283,19 +272,23 @@ impl World {
 
     fn start_controller(&mut self, role: Role) -> usize {
         let number = self.controllers.len();
-        self.controllers.push(Some(match role {
+        let controller: Box<dyn Actor> = match role {
             Role::Jobs => {
-                let controller = Controller::new(number, self.options.clone(), self.meddler);
-                Actor::Jobs(Box::new(controller))
+                let driver = JobDriver::new(self.options.clone());
+                Box::new(Controller::new(number, driver, self.meddler))
             }
-            Role::Sets => Actor::Sets(Box::new(SetController::new(number, self.set_meddler))),
-        }));
+            Role::Sets => {
+                let driver = JobSets::new(jobset::Options::default());
+                Box::new(Controller::new(number, driver, self.set_meddler))
+            }
+        };
+        self.controllers.push(Some((role, controller)));
         number
     }
 
     /// Plans what follows from what happened: news for controllers, work, garbage.
     fn plan_work(&mut self) {
-        for controller in self.controllers.iter_mut().flatten() {
+        for (_, controller) in self.controllers.iter_mut().flatten() {
             controller.plan(&mut self.cluster, &mut self.faults);
         }
         if !self.is_collecting && self.cluster.api.has_garbage() {
@@ -311,42 +304,6 @@ impl World {
 enum Role {
     Jobs,
     Sets,
-}
-
-/// A controller.
-enum Actor {
-    Jobs(Box<Controller>),
-    Sets(Box<SetController>),
-}
-
-impl Actor {
-    fn role(&self) -> Role {
-        match self {
-            Self::Jobs(_) => Role::Jobs,
-            Self::Sets(_) => Role::Sets,
-        }
-    }
-
-    fn lose_watch(&mut self, kind: Kind) {
-        match self {
-            Self::Jobs(controller) => controller.lose_watch(kind),
-            Self::Sets(controller) => controller.lose_watch(kind),
-        }
-    }
-
-    fn hear(&mut self, cluster: &mut Cluster, kind: Kind, max: usize) {
-        match self {
-            Self::Jobs(controller) => controller.hear(cluster, kind, max),
-            Self::Sets(controller) => controller.hear(cluster, kind, max),
-        }
-    }
-
-    fn plan(&mut self, cluster: &mut Cluster, faults: &mut Faults) {
-        match self {
-            Self::Jobs(controller) => controller.plan(cluster, faults),
-            Self::Sets(controller) => controller.plan(cluster, faults),
-        }
-    }
 }
 
 /// How much a controller may do in one pass: in most worlds more than there ever is to do.

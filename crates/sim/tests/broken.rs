@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
 use lockstep_control::plan::job::{Options, Plan, Step, Waiting};
-use lockstep_sim::{Setup, controller::Meddler, run};
+use lockstep_sim::{Setup, jobs::Meddler, run};
 
 /// Asserts that a broken planner is found out for what it does: in one of the first worlds the
 /// violation is one of these. In others it may come to light by what follows from it.

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Checker, JobBook, Phase, PodBook, Violation, ensure};
-use crate::controller::Seen;
+use crate::watch::Seen;
 
 const DELAY_FIRST: i64 = 10;
 const DELAY_MAX: i64 = 600;

@@ -1,7 +1,7 @@
 //! When a controller may make a pod.
 
 use super::{Checker, PodBook, Violation, ending::is_known, ensure};
-use crate::controller::Seen;
+use crate::watch::Seen;
 
 impl Checker {
     /// The controller of this number made `pod`, having seen what it had seen.

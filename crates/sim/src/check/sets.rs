@@ -16,15 +16,6 @@ use lockstep_store::{Event, Revision};
 
 use super::{Author, Checker, JobBook, Violation, counts::indexes, ensure};
 
-/// What a JobSet controller had seen when it planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetsSeen {
-    /// The last revision of JobSets.
-    pub sets: Revision,
-    /// The last revision of Jobs.
-    pub jobs: Revision,
-}
-
 /// Everything that is known of one JobSet.
 #[derive(Debug)]
 pub(super) struct SetBook {

@@ -2,14 +2,15 @@
 
 use lockstep_api::jobset::{DependsOnStatus, RestartStrategy, StartupOrder};
 
-use super::{Checker, JobBook, Place, SetBook, SetsSeen, Violation, ensure};
+use super::{Checker, JobBook, Place, SetBook, Violation, ensure};
+use crate::watch::Seen;
 
 impl Checker {
     /// The JobSet controller of this number made `job`, having seen what it had seen.
     pub(in crate::check) fn check_child(
         &self,
         job: &JobBook,
-        (number, seen): (usize, SetsSeen),
+        (number, seen): (usize, Seen),
     ) -> Result<(), Violation> {
         let name = &job.name;
         let Some(place) = &job.place else {
