@@ -2,6 +2,8 @@
 
 mod kubernetes;
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 
 use crate::shell;
@@ -31,12 +33,8 @@ enum Subject {
 
 /// Runs one benchmark in release mode.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let name = match options.subject {
-        Subject::Cluster => {
-            // It measures the binary as well.
-            shell::run(&mut shell::cargo(["build", "--release", "--locked", "-p", "lockstep"]))?;
-            "cluster"
-        }
+    let subject = match options.subject {
+        Subject::Cluster => "cluster",
         Subject::Jobs => "jobs",
         Subject::Jobset => "jobset",
         Subject::JobsetKubernetes => {
@@ -45,8 +43,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             return kubernetes::restarts(if sizes.is_empty() { &[1_000, 5_000] } else { &sizes });
         }
     };
-    let mut bench =
-        shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", name, "--"]);
-    bench.args(&options.arguments);
-    shell::run(&mut bench)
+    shell::run(program()?.arg(subject).args(&options.arguments))
+}
+
+/// Builds `lockstep`, which is measured as well, and the program that measures.
+fn program() -> Result<Command> {
+    let packages = ["-p", "lockstep", "-p", "lockstep-bench"];
+    shell::run(shell::cargo(["build", "--release", "--locked"]).args(packages))?;
+    Ok(Command::new(shell::target().join("release/lockstep-bench")))
 }

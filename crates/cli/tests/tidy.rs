@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Which crates of ours each crate may use: the table of ARCHITECTURE.md, for the crates there are.
-const EDGES: [(&str, &[&str]); 9] = [
+const EDGES: [(&str, &[&str]); 10] = [
     ("lockstep-api", &[]),
     ("lockstep-control", &["lockstep-api"]),
     ("lockstep-store", &["lockstep-api"]),
@@ -22,6 +22,10 @@ const EDGES: [(&str, &[&str]); 9] = [
         &["lockstep-api", "lockstep-control", "lockstep-operator", "lockstep-store"],
     ),
     ("lockstep", &["lockstep-api", "lockstep-local", "lockstep-operator"]),
+    (
+        "lockstep-bench",
+        &["lockstep-api", "lockstep-control", "lockstep-local", "lockstep-operator"],
+    ),
     ("lockstep-conformance", &[]),
     ("xtask", &[]),
 ];

@@ -39,7 +39,7 @@ impl Drop for Operator {
 
 /// Restarts JobSets of these sizes, each on a control plane of its own.
 pub(super) fn restarts(sizes: &[usize]) -> Result<()> {
-    shell::run(&mut shell::cargo(["build", "--release", "--locked", "-p", "lockstep"]))?;
+    let program = super::program()?;
     FakeNodes::build("release")?;
     let programs = Programs::of(VERSION)?;
     for &size in sizes {
@@ -54,9 +54,8 @@ pub(super) fn restarts(sizes: &[usize]) -> Result<()> {
         let _nodes = FakeNodes::start(&kubeconfig, count, &nodes, "release")?;
         let log = control_plane.path().join("operator.log");
         let operator = Operator::start(&kubeconfig, &log)?;
-        let mut bench =
-            shell::cargo(["bench", "--locked", "-p", "lockstep-local", "--bench", "jobset", "--"]);
-        bench.arg(size.to_string()).env("KUBECONFIG", &kubeconfig);
+        let mut bench = Command::new(program.get_program());
+        bench.arg("jobset").arg(size.to_string()).env("KUBECONFIG", &kubeconfig);
         bench.env("LOCKSTEP_OPERATOR_PID", operator.0.id().to_string());
         shell::run(&mut bench).with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
     }

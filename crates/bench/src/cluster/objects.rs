@@ -10,10 +10,8 @@ use kube::{
 };
 use lockstep_local::embedded::{Embedded, Options};
 
-use crate::{
-    report::{Budget, Report},
-    writes::config,
-};
+use super::writes::config;
+use crate::report::{Budget, Report};
 
 /// Measures memory, creation, get and list at growing sizes.
 pub(crate) async fn measure(report: &mut Report) {

@@ -1,11 +1,5 @@
 //! Figures and their budgets.
 
-use mimalloc::MiMalloc;
-
-/// The allocator of the binary, in all benchmarks.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
-
 /// What a figure must keep to.
 #[derive(Clone, Copy)]
 pub(crate) enum Budget {

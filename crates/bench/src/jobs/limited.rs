@@ -13,8 +13,9 @@ use lockstep_operator::job::{self, JobOptions};
 use lockstep_operator::metrics::Metrics;
 use tokio::sync::Mutex;
 
+use super::scale;
+use crate::meter;
 use crate::report::{Budget, Report};
-use crate::{meter, scale};
 
 const REQUESTS_PER_SECOND: u32 = 50;
 const SIZE: usize = 1_000;

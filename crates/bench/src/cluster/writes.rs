@@ -9,10 +9,8 @@ use kube::{
 };
 use lockstep_local::embedded::{Embedded, Options};
 
-use crate::{
-    process::Up,
-    report::{Budget, Report, percentile},
-};
+use super::process::Up;
+use crate::report::{Budget, Report, percentile};
 
 const WRITERS: usize = 64;
 const LASTS: Duration = Duration::from_secs(5);

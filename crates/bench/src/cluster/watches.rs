@@ -11,11 +11,9 @@ use kube::{
 use lockstep_local::embedded::{Embedded, Options};
 use tokio::sync::mpsc;
 
-use crate::{
-    process::Up,
-    report::{Budget, Report, median},
-    writes::config,
-};
+use super::process::Up;
+use super::writes::config;
+use crate::report::{Budget, Report, median};
 
 const WATCHERS: usize = 1000;
 const CHANGES: usize = 100;

@@ -16,10 +16,8 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 
-use crate::{
-    objects::resident,
-    report::{Budget, Report, median},
-};
+use super::objects::resident;
+use crate::report::{Budget, Report, median};
 
 const PODS: usize = 200;
 const PRETENDED: usize = 2000;
@@ -179,5 +177,5 @@ fn pod_text(name: &str, script: &str) -> String {
 /// The release binary beside this one.
 fn binary() -> PathBuf {
     let own = std::env::current_exe().unwrap();
-    own.parent().and_then(|deps| deps.parent()).unwrap().join("lockstep")
+    own.with_file_name("lockstep")
 }
