@@ -1,6 +1,8 @@
 //! What a process and its server have done so far.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -23,10 +25,7 @@ pub(crate) async fn requests(client: &Client) -> BTreeMap<String, f64> {
     for line in text.lines() {
         let Some(rest) = line.strip_prefix("apiserver_request_total{") else { continue };
         let (labels, count) = rest.split_once("} ").unwrap();
-        let label = |name: &str| {
-            let from = labels.split(',').find_map(|it| it.strip_prefix(&format!("{name}=\"")));
-            from.unwrap_or_default().trim_end_matches('"').to_owned()
-        };
+        let label = |name: &str| label(labels, name);
         // A real server names methods, ours what they are for.
         let verb = match label("verb").to_lowercase().as_str() {
             "post" => "create".to_owned(),
@@ -41,6 +40,28 @@ pub(crate) async fn requests(client: &Client) -> BTreeMap<String, f64> {
         }
     }
     counts
+}
+
+/// How many requests an operator has made, by verb and code. It tells at `address`.
+pub(crate) fn requests_made(address: &str) -> BTreeMap<String, f64> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let mut counts = BTreeMap::new();
+    for line in text.lines() {
+        let Some(rest) = line.strip_prefix("rest_client_requests_total{") else { continue };
+        let (labels, count) = rest.split_once("} ").unwrap();
+        let what = format!("{} {}", label(labels, "method"), label(labels, "code"));
+        *counts.entry(what).or_insert(0.0) += count.parse::<f64>().unwrap();
+    }
+    counts
+}
+
+/// The value of a label in a line of metrics.
+fn label(labels: &str, name: &str) -> String {
+    let from = labels.split(',').find_map(|it| it.strip_prefix(&format!("{name}=\"")));
+    from.unwrap_or_default().trim_end_matches('"').to_owned()
 }
 
 /// What has come to it since.

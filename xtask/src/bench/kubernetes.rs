@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -21,10 +22,10 @@ const PODS_PER_NODE: usize = 110;
 struct Operator(Child);
 
 impl Operator {
-    fn start(kubeconfig: &Path, log: &Path) -> Result<Self> {
+    fn start(kubeconfig: &Path, metrics: &str, log: &Path) -> Result<Self> {
         let mut command = Command::new(shell::target().join("release/lockstep"));
         command.arg("operator").arg("--kubeconfig").arg(kubeconfig);
-        command.args(["--metrics-bind-address", "0", "--health-probe-bind-address", "0"]);
+        command.args(["--metrics-bind-address", metrics, "--health-probe-bind-address", "0"]);
         command.stdin(Stdio::null()).stderr(File::create(log)?);
         command.spawn().map(Self).context("cannot start `lockstep operator`")
     }
@@ -53,10 +54,13 @@ pub(super) fn restarts(sizes: &[usize]) -> Result<()> {
         let count = size.div_ceil(PODS_PER_NODE);
         let _nodes = FakeNodes::start(&kubeconfig, count, &nodes, "release")?;
         let log = control_plane.path().join("operator.log");
-        let operator = Operator::start(&kubeconfig, &log)?;
+        // A port that is free now; nobody else is about to take it.
+        let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string();
+        let operator = Operator::start(&kubeconfig, &metrics, &log)?;
         let mut bench = Command::new(program.get_program());
         bench.arg("jobset").arg(size.to_string()).env("KUBECONFIG", &kubeconfig);
         bench.env("LOCKSTEP_OPERATOR_PID", operator.0.id().to_string());
+        bench.env("LOCKSTEP_OPERATOR_METRICS", &metrics);
         shell::run(&mut bench).with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! One JobSet of five Jobs on fake nodes: a pod fails, and with it all are made anew.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
@@ -11,7 +12,7 @@ use lockstep_local::embedded::{Embedded, Options};
 use lockstep_local::node::fake::{EXIT_CODE, FakeOptions, RUN_SECONDS};
 use serde_json::json;
 
-use crate::meter::{cpu_seconds, difference, requests, resident_bytes, until_nodes};
+use crate::meter::{cpu_seconds, difference, requests, requests_made, resident_bytes, until_nodes};
 use crate::report::{Budget, Report};
 
 /// Pods one fake node takes.
@@ -26,6 +27,14 @@ struct Place<'a> {
     client: &'a Client,
     /// The process whose CPU and memory are measured.
     pid: u32,
+    /// Where that process tells of the requests it makes.
+    metrics: Option<&'a str>,
+}
+
+impl Place<'_> {
+    fn requests_made(&self) -> BTreeMap<String, f64> {
+        self.metrics.map(requests_made).unwrap_or_default()
+    }
 }
 
 /// Measures a set of so many pods on the embedded cluster.
@@ -35,7 +44,7 @@ pub(crate) async fn embedded(report: &mut Report, size: usize) {
     let embedded = Embedded::start(options).await.unwrap();
     let client = embedded.client();
     until_nodes(&client, nodes).await;
-    let place = Place { name: "embedded", client: &client, pid: std::process::id() };
+    let place = Place { name: "embedded", client: &client, pid: std::process::id(), metrics: None };
     measure(report, size, &place).await;
     embedded.shutdown().await;
 }
@@ -44,16 +53,20 @@ pub(crate) async fn embedded(report: &mut Report, size: usize) {
 /// everything else it needs.
 pub(crate) async fn operator(report: &mut Report, size: usize, pid: u32) {
     let client = Client::try_default().await.unwrap();
-    measure(report, size, &Place { name: "Kubernetes", client: &client, pid }).await;
+    let metrics = std::env::var("LOCKSTEP_OPERATOR_METRICS").unwrap();
+    let place = Place { name: "Kubernetes", client: &client, pid, metrics: Some(&metrics) };
+    measure(report, size, &place).await;
 }
 
 /// From the failure of one pod until all of the next attempt run.
-async fn measure(report: &mut Report, size: usize, &Place { name, client, pid }: &Place<'_>) {
+async fn measure(report: &mut Report, size: usize, place: &Place<'_>) {
+    let &Place { name, client, pid, .. } = place;
     let begun = Instant::now();
     create(client, size / JOBS).await;
     until_ready(client, 0).await;
     let started = begun.elapsed().as_secs_f64();
     let (cpu_before, requests_before) = (cpu_seconds(pid), requests(client).await);
+    let made_before = place.requests_made();
     let begun = Instant::now();
     fail_one(client).await;
     until_ready(client, 1).await;
@@ -69,6 +82,9 @@ async fn measure(report: &mut Report, size: usize, &Place { name, client, pid }:
     let per_pod = cpu * 1000.0 / count;
     report.add(&format!("{name}: CPU per pod of the restart"), per_pod, "ms", Budget::None);
     report.add(&format!("{name}: resident memory"), memory, "MB", Budget::None);
+    for (what, requests) in difference(&made_before, &place.requests_made()) {
+        println!("  by the operator, {what}: {requests}");
+    }
     for (what, requests) in difference(&requests_before, &requests(client).await) {
         let each = requests / count;
         println!("  {what}: {requests} ({each:.2} per pod)");
