@@ -13,6 +13,9 @@ use crate::run::{job::Why, member::Member};
 /// How many restarts are remembered. A JobSet may restart for ever.
 const REMEMBERED: usize = 100;
 
+/// How many failures are remembered: those of the last restarts, and some more.
+const FAILURES_MAX: usize = 20 * REMEMBERED;
+
 /// A Job that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -62,16 +65,23 @@ pub(crate) struct History {
     pub(crate) forgotten: usize,
     /// Which Jobs failed, by name and attempt.
     failures: BTreeMap<(String, String), Failure>,
+    /// The same names and attempts, in the order in which they were heard of.
+    heard: VecDeque<(String, String)>,
 }
 
 impl History {
     /// Takes note of a Job that failed.
     pub(crate) fn failed(&mut self, job: &str, member: &Member, why: &Why) {
         let failure = Failure { group: member.group.clone(), why: why.clone() };
-        self.failures.insert((job.to_owned(), member.attempt_words()), failure);
+        let key = (job.to_owned(), member.attempt_words());
+        if self.failures.insert(key.clone(), failure).is_none() {
+            self.heard.push_back(key);
+        }
         // Of those before the last restarts nobody asks any more.
-        while self.failures.len() > 20 * REMEMBERED {
-            self.failures.pop_first();
+        while self.failures.len() > FAILURES_MAX
+            && let Some(oldest) = self.heard.pop_front()
+        {
+            self.failures.remove(&oldest);
         }
     }
 

@@ -208,3 +208,18 @@ fn a_set_that_restarts_for_ever_does_not_grow_for_ever() {
     assert_eq!(set.history.forgotten, 2_900);
     assert!(set.history.failure("train-driver-0").is_some());
 }
+
+#[test]
+fn of_many_failures_the_oldest_are_forgotten_whatever_their_names() {
+    let mut set = JobSet::read(&object(status(0, 0, 1, 2)));
+    // The names of later ones sort before those of earlier ones.
+    for number in (0..2_010).rev() {
+        let job = format!("train-workers-{number:04}");
+        set.history.failed(&job, &member("workers", 0), &why("first"));
+        set.history.failed(&job, &member("workers", 0), &why("told twice"));
+    }
+    let known = |number: i32| set.history.failure(&format!("train-workers-{number:04}"));
+    assert!((0..2_000).all(|number| known(number).is_some()));
+    assert!((2_000..2_010).all(|number| known(number).is_none()));
+    assert_eq!(known(0).map(|failure| failure.why.reason.as_str()), Some("told twice"));
+}
