@@ -1,7 +1,8 @@
 //! Reads rules, gaps and markers, and makes the table of them. Uses nothing but the standard
 //! library: the tidy test includes this file too.
 //!
-//! - `docs/conformance/<spec>-rules.txt`: an id and a title per line.
+//! - `docs/conformance/<spec>-rules.txt`: an id and a title per line. A rule that cannot be proven
+//!   because it is about nothing that is here ends with `; not applicable: ` and the reason.
 //! - `docs/conformance/<spec>-gaps.txt`: ids that no test proves yet; it can only shrink. One that
 //!   has a test makes the file out of date.
 //! - `// rule: <spec> <id>, <spec> <id>` directly above a test.
@@ -44,6 +45,14 @@ struct Spec {
     /// Id and title, in order.
     rules: Vec<(String, String)>,
     gaps: BTreeSet<String>,
+}
+
+/// What stands between the title of a rule and the reason why nothing has to prove it.
+const NOT_APPLICABLE: &str = "; not applicable:";
+
+/// Why a rule with this title does not apply, if it says so.
+fn exemption(title: &str) -> Option<&str> {
+    title.split_once(NOT_APPLICABLE).map(|(_, reason)| reason.trim())
 }
 
 /// Reads everything below `root`.
@@ -92,18 +101,29 @@ impl Spec {
             faults.push(format!("{name}-gaps.txt: there is no rule {id}"));
         }
         for (id, title) in &self.rules {
-            if !self.is_proven(id, proofs) && !self.gaps.contains(id) {
-                faults.push(format!("no test proves {name} {id}: {title}"));
+            let is_proven = self.is_proven(id, proofs);
+            match exemption(title) {
+                Some("") => {
+                    faults.push(format!("{name} {id} does not say why it is not applicable"))
+                }
+                Some(_) if is_proven || self.gaps.contains(id) => faults.push(format!(
+                    "{name} {id} is not applicable, and yet there is a test or a gap"
+                )),
+                None if !is_proven && !self.gaps.contains(id) => {
+                    faults.push(format!("no test proves {name} {id}: {title}"));
+                }
+                _ => {}
             }
         }
         faults
     }
 
-    /// A rule is proven by a test, or by its parts when all of them are.
+    /// A rule is proven by a test, or by its parts when all of them are that apply.
     fn is_proven(&self, id: &str, proofs: &BTreeMap<(String, String), BTreeSet<Proof>>) -> bool {
         let has_test = |id: &str| proofs.contains_key(&(self.name.clone(), id.to_owned()));
         let prefix = format!("{id}.");
-        let mut parts = self.rules.iter().filter(|(id, _)| id.starts_with(&prefix)).peekable();
+        let parts = self.rules.iter().filter(|(id, _)| id.starts_with(&prefix));
+        let mut parts = parts.filter(|(_, title)| exemption(title).is_none()).peekable();
         has_test(id) || (parts.peek().is_some() && parts.all(|(id, _)| has_test(id)))
     }
 
@@ -139,13 +159,19 @@ impl Spec {
     ) -> Document {
         let name = &self.name;
         let proven = self.rules.iter().filter(|(id, _)| self.is_proven(id, proofs)).count();
-        let summary = format!("{name}: {proven} of {} rules are proven by tests", self.rules.len());
+        let exempt = self.rules.iter().filter(|(_, title)| exemption(title).is_some()).count();
+        let total = self.rules.len() - exempt;
+        let summary = format!("{name}: {proven} of {total} rules are proven by tests");
+        let rest = match exempt {
+            0 => String::new(),
+            1 => " One more is not applicable.".to_owned(),
+            _ => format!(" {exempt} more are not applicable."),
+        };
         let mut text = format!(
             "# Which test proves which rule: {name}\n\n\
              Made by `cargo xtask conformance` from [the rules]({name}-rules.txt) and the \
-             `// rule:` comments\nabove tests. {proven} of {} rules are proven.\n\n\
-             | Rule | What it demands | Tests |\n|---|---|---|\n",
-            self.rules.len()
+             `// rule:` comments\nabove tests. {proven} of {total} rules are proven.{rest}\n\n\
+             | Rule | What it demands | Tests |\n|---|---|---|\n"
         );
         for (id, title) in &self.rules {
             let found = proofs.get(&(name.clone(), id.clone()));
@@ -154,10 +180,12 @@ impl Spec {
                 .flatten()
                 .map(|Proof { file, test }| format!("[{test}](../../{file})"))
                 .collect();
+            let (title, exempt) = title.split_once(NOT_APPLICABLE).unwrap_or((title, ""));
             let tests = match (links.is_empty(), self.is_proven(id, proofs)) {
                 (false, _) => links.join(", "),
                 (true, true) => "those of its parts".to_owned(),
-                (true, false) => "none yet".to_owned(),
+                (true, false) if exempt.is_empty() => "none yet".to_owned(),
+                (true, false) => format!("not applicable:{exempt}"),
             };
             let _ = writeln!(text, "| {id} | {title} | {tests} |");
         }
@@ -292,6 +320,24 @@ mod tests {
         for (name, proven, gaps, want) in cases {
             assert_eq!(spec(gaps).check(&mut proofs(proven)), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_rule_may_say_why_it_does_not_apply() {
+        let mut spec = spec(&[]);
+        spec.rules[2].1 = "title 1.2; not applicable: it is about the moon".to_owned();
+        assert_eq!(spec.check(&mut proofs(&["1.1", "2"])), Vec::<String>::new());
+        let table = spec.table(Path::new("docs"), &proofs(&["1.1", "2"])).text;
+        assert!(table.contains("3 of 3 rules are proven. One more is not applicable."), "{table}");
+        let line = "| 1.2 | title 1.2 | not applicable: it is about the moon |\n";
+        assert!(table.contains(line), "{table}");
+        let both = "job 1.2 is not applicable, and yet there is a test or a gap";
+        assert_eq!(spec.check(&mut proofs(&["1", "1.1", "1.2", "2"])), [both]);
+        spec.gaps.insert("1.2".to_owned());
+        assert_eq!(spec.check(&mut proofs(&["1", "1.1", "2"])), [both]);
+        spec.rules[2].1 = "title 1.2; not applicable: ".to_owned();
+        let why = "job 1.2 does not say why it is not applicable";
+        assert_eq!(spec.check(&mut proofs(&["1", "1.1", "2"])), [why]);
     }
 
     #[test]
