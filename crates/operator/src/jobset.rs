@@ -201,13 +201,11 @@ impl Controller {
                 None
             }
             Answer::JobNotWritten(job, refusal) => {
-                if jobsets.job_not_written(key, &job, &refusal, now) {
-                    debug!(jobset = %key, job = %job.name, error = %refusal, "Job not changed");
-                }
-                None
+                debug!(jobset = %key, job = %job.name, error = %refusal, "Job not changed");
+                jobsets.job_not_written(key, &job, &refusal, now)
             }
             Answer::ServiceCreated(service) => {
-                jobsets.service_created(&service);
+                jobsets.service_created(key, &service);
                 None
             }
             Answer::ServiceNotCreated(refusal, found) => {
@@ -220,8 +218,7 @@ impl Controller {
             Answer::ClaimNotCreated(refusal) => jobsets.claim_not_created(key, &refusal),
             Answer::Failed(refusal) => {
                 debug!(jobset = %key, error = %refusal, "step failed");
-                jobsets.failed(key, &refusal, now);
-                None
+                jobsets.failed(key, &refusal, now)
             }
         };
         if let Some(event) = event {

@@ -179,6 +179,11 @@ impl<K: Kind> Pass<K> {
         }
     }
 
+    /// The uid of the object.
+    pub(crate) fn uid(&self) -> &str {
+        self.object.uid.as_deref().unwrap_or_default()
+    }
+
     /// A client of the API.
     pub(crate) fn client(&self) -> &Client {
         &self.tools.client

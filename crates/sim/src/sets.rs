@@ -94,7 +94,7 @@ impl Driver for JobSets {
             Call::CreateJob(_) | Call::PatchJob(..) | Call::ClearStart(_) => {
                 self.job_written(key, (*api.job(&object)).clone(), now);
             }
-            Call::CreateService(_) => self.service_created(&service(&object)),
+            Call::CreateService(_) => self.service_created(key, &service(&object)),
         }
         None
     }
@@ -104,7 +104,7 @@ impl Driver for JobSets {
         let is_there = refusal.kind == RefusalKind::AlreadyExists;
         match call {
             Call::WriteStatus(_) | Call::DeleteSet { .. } => {
-                self.failed(key, refusal, now);
+                drop(self.failed(key, refusal, now));
                 true
             }
             Call::CreateJob(job) => {
@@ -115,7 +115,7 @@ impl Driver for JobSets {
                 true
             }
             Call::DeleteJob(job) | Call::PatchJob(job, _) | Call::ClearStart(job) => {
-                self.job_not_written(key, &job, refusal, now);
+                drop(self.job_not_written(key, &job, refusal, now));
                 refusal.kind != RefusalKind::NotFound
             }
             Call::CreateService(wanted) => {

@@ -8,6 +8,7 @@ use crate::{
     custom,
     field::{ErrorList, FieldError, Path},
     gates::Gates,
+    json,
     kinds::view,
     names,
     strategy::{Column, Json, Strategy, WriteContext, keep},
@@ -72,7 +73,16 @@ impl Strategy for JobSetStrategy {
         if old.is_some_and(|old| old.get("spec") == object.get("spec")) {
             return Vec::new();
         }
-        self.lint(object).iter().map(ToString::to_string).collect()
+        let mut warnings: Vec<String> = self.lint(object).iter().map(ToString::to_string).collect();
+        let strategy = json::text(object, &["spec", "failurePolicy", "restartStrategy"]);
+        if strategy == "InPlaceRestart" {
+            warnings.push(
+                "spec.failurePolicy.restartStrategy: InPlaceRestart is not acted on so far: a \
+                 restart makes all Jobs anew, as Recreate does"
+                    .to_owned(),
+            );
+        }
+        warnings
     }
 
     fn lint(&self, object: &Json) -> ErrorList {

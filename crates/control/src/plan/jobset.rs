@@ -36,6 +36,7 @@ use lockstep_api::{Gates, jobset::JobSetStatus, labels::jobset::MANAGED_BY_SELF}
 
 pub use crate::plan::Event;
 pub use child::{Bucket, Child, Outcome};
+pub use claims::leaving as claim_leaving;
 pub use sets::{Ended, JobSets};
 pub use step::{CONTROLLER, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step};
 pub use view::View;
@@ -94,7 +95,11 @@ fn go_on(pass: &mut Pass<'_>) -> Waiting {
     if !pass.is_suspended() && pass.is_all_ready() {
         condition::jobs_ready(pass);
     }
-    if failure::decide(pass) || success::decide(pass) || failure::give_up(pass) {
+    if failure::decide(pass) {
+        success::tell_lost(pass);
+        return Waiting::Running;
+    }
+    if success::decide(pass) || failure::give_up(pass) {
         return Waiting::Running;
     }
     service::ensure(pass);

@@ -8,7 +8,9 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use kube::api::PostParams;
 use kube::{Api, Client, Resource};
 use lockstep_api::jobset::JobSet;
-use lockstep_control::plan::jobset::{JobRef, Resize, Resumption, StatusWrite, Step};
+use lockstep_control::plan::jobset::{
+    JobRef, Resize, Resumption, StatusWrite, Step, claim_leaving,
+};
 use lockstep_control::plan::{Key, Refusal, RefusalKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -106,7 +108,7 @@ impl Kind for OfJobSets {
             }
             Step::CreateClaims(claims) => {
                 for claim in claims {
-                    let answer = create_claim(client, &claim).await;
+                    let answer = create_claim(client, pass.uid(), &claim).await;
                     if !pass.tell(answer).await {
                         return false;
                     }
@@ -160,11 +162,15 @@ async fn create_service(client: &Client, service: &Service) -> Answer {
     }
 }
 
-async fn create_claim(client: &Client, claim: &PersistentVolumeClaim) -> Answer {
+async fn create_claim(client: &Client, set: &str, claim: &PersistentVolumeClaim) -> Answer {
     let name = claim.metadata.name.clone().unwrap_or_default();
-    match create_or_find(client, claim).await {
-        Ok(_) | Err((_, Some(_))) => Answer::ClaimCreated(name),
-        Err((refusal, None)) => Answer::ClaimNotCreated(refusal),
+    let Err((refusal, found)) = create_or_find(client, claim).await else {
+        return Answer::ClaimCreated(name);
+    };
+    match found.map(|found| claim_leaving(&found, set)) {
+        Some(None) => Answer::ClaimCreated(name),
+        Some(Some(message)) => Answer::ClaimNotCreated(Refusal { message, ..refusal }),
+        None => Answer::ClaimNotCreated(refusal),
     }
 }
 

@@ -142,7 +142,9 @@ impl Checker {
         let listed = listed(new, Side::Failed);
         // Some wait to be counted until they have been replaced.
         let waiting = self.of(uid).filter(|pod| {
-            let failed = pod.phase == Phase::Failed || pod.is_terminating();
+            // One that was sent away counts until it is seen to have succeeded all the same.
+            let failed =
+                pod.phase == Phase::Failed || pod.is_terminating() || pod.was_deleted_alive;
             let ended = pod.ended.as_ref();
             let is_ignored = ended.is_some_and(|pod| verdict(&job.spec, pod) == Verdict::Ignore);
             let uid = ended.and_then(|pod| pod.metadata.uid.as_ref());

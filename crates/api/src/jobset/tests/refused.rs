@@ -306,6 +306,12 @@ fn rules_of_failure_policies_are_checked() {
                RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > 1024",
             ],
         ),
+        (
+            json!({"replicatedJobs": [group_with("a", json!({"replicas": 1025}))],
+                   "failurePolicy": {"rules": [{"name": "a", "action": "RestartReplicatedJob"}]}}),
+            &["<nil>: Internal error: JobSet cannot have a failure policy rule with \
+               RestartReplicatedJob action and a replicated job with replicas > 1024"],
+        ),
     ]);
 }
 
@@ -324,6 +330,11 @@ fn features_that_are_off_are_refused() {
             json!({"failurePolicy": {"rules": [{"name": "-", "action": "RestartJob"}]}}),
             "<nil>: Internal error: RestartJob and RestartJobAndIgnoreMaxRestarts failure policy \
              actions are not allowed when RestartJob feature gate is disabled",
+        ),
+        (
+            json!({"failurePolicy": {"rules": [{"name": "a", "action": "RestartReplicatedJob"}]}}),
+            "<nil>: Internal error: RestartReplicatedJob failure policy action is not allowed when \
+             RestartJob feature gate is disabled",
         ),
     ];
     for (spec, want) in cases {

@@ -6,7 +6,7 @@ use super::is_replicated_job;
 use crate::{
     field::{ErrorList, FieldError},
     gates::Gates,
-    jobset::{Action, FailurePolicyRule, JobSetSpec},
+    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec},
 };
 
 const NAME_MAX: usize = 128;
@@ -26,23 +26,9 @@ const REASONS: [&str; 5] = [
 pub(super) fn validate(spec: &JobSetSpec, gates: Gates) -> ErrorList {
     let Some(policy) = &spec.failure_policy else { return ErrorList::new() };
     let mut errors = ErrorList::new();
-    let restarts_one = |rule: &FailurePolicyRule| {
-        matches!(rule.action, Action::RestartJob | Action::RestartJobAndIgnoreMaxRestarts)
-    };
-    if policy.rules.iter().any(restarts_one) {
-        if !gates.restart_job {
-            return vec![FieldError::internal(
-                "RestartJob and RestartJobAndIgnoreMaxRestarts failure policy actions are not \
-                 allowed when RestartJob feature gate is disabled",
-            )];
-        }
-        if spec.replicated_jobs.iter().any(|job| job.replicas > REPLICAS_MAX) {
-            errors.push(FieldError::internal(&format!(
-                "JobSet cannot have a failure policy rule with RestartJob or \
-                 RestartJobAndIgnoreMaxRestarts action and a replicated job with replicas > \
-                 {REPLICAS_MAX}"
-            )));
-        }
+    errors.extend(single_restarts(spec, policy, gates));
+    if !errors.is_empty() && !gates.restart_job {
+        return errors;
     }
     let mut named: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (at, rule) in policy.rules.iter().enumerate() {
@@ -56,6 +42,39 @@ pub(super) fn validate(spec: &JobSetSpec, gates: Gates) -> ErrorList {
         )));
     }
     errors
+}
+
+/// Says what is wrong with rules that restart less than all of a set: of each Job the status keeps
+/// how often, and it holds only so many.
+fn single_restarts(spec: &JobSetSpec, policy: &FailurePolicy, gates: Gates) -> ErrorList {
+    let has = |actions: &[Action]| policy.rules.iter().any(|rule| actions.contains(&rule.action));
+    let names = match (
+        has(&[Action::RestartJob, Action::RestartJobAndIgnoreMaxRestarts]),
+        has(&[Action::RestartReplicatedJob]),
+    ) {
+        (true, _) => ("RestartJob", Some("RestartJobAndIgnoreMaxRestarts")),
+        (false, true) => ("RestartReplicatedJob", None),
+        (false, false) => return ErrorList::new(),
+    };
+    let joined = |word: &str| match names {
+        (one, Some(other)) => format!("{one} {word} {other}"),
+        (one, None) => one.to_owned(),
+    };
+    let what = if names.1.is_some() { "actions are" } else { "action is" };
+    if !gates.restart_job {
+        return vec![FieldError::internal(&format!(
+            "{} failure policy {what} not allowed when RestartJob feature gate is disabled",
+            joined("and")
+        ))];
+    }
+    if spec.replicated_jobs.iter().all(|job| job.replicas <= REPLICAS_MAX) {
+        return ErrorList::new();
+    }
+    vec![FieldError::internal(&format!(
+        "JobSet cannot have a failure policy rule with {} action and a replicated job with \
+         replicas > {REPLICAS_MAX}",
+        joined("or")
+    ))]
 }
 
 fn validate_rule(rule: &FailurePolicyRule, spec: &JobSetSpec) -> ErrorList {

@@ -3,12 +3,16 @@
 //! A restart is a number in the status. Once it is written all Jobs of the attempt before are
 //! previous ones; nothing else has to be remembered.
 
+use jiff::Timestamp;
 use lockstep_api::{
     jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec, pattern_fault},
     reasons::jobset as reasons,
 };
 
 use super::{Bucket, Child, Event, Outcome, beyond, condition, group, pass::Pass, start};
+
+/// Of how many Jobs of a replicated job the status can keep how often they were restarted.
+const RESTARTS_KEPT_MAX: usize = 1024;
 
 /// Decides what failed Jobs lead to, if anything. Says whether the pass is over.
 pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
@@ -18,11 +22,30 @@ pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
         condition::failed(pass, reasons::FAILED_JOBS, &failed_message(first));
         return true;
     };
-    let open = failed.into_iter().filter(|child| !is_left(pass.spec(), child));
-    let open: Vec<&Child> = open.collect();
+    let (left, open): (Vec<&Child>, Vec<&Child>) =
+        failed.into_iter().partition(|child| is_left(pass.spec(), child));
+    tell_left(pass, left);
     let Some((rule, job)) = choose(policy, &open) else { return false };
     apply(pass, policy, rule, job);
     true
+}
+
+/// Tells of Jobs that failed and are left alone, each once: with the status that counts it first.
+fn tell_left(pass: &mut Pass<'_>, mut left: Vec<&Child>) {
+    left.sort_by_key(|child| failed_at(child));
+    for job in &pass.spec().replicated_jobs {
+        let told = group::stored(pass.view.status(), &job.name).map_or(0, |entry| entry.failed);
+        let new = pass.view.counts(&job.name).failed - told;
+        let of_group = left.iter().rev().filter(|child| child.group() == Some(&job.name));
+        let new = of_group.take(usize::try_from(new).unwrap_or_default());
+        let messages: Vec<String> = new
+            .map(|child| format!("applying FailJob failure policy action{}", first_failed(child)))
+            .collect();
+        for message in messages.into_iter().rev() {
+            let reason = format!("{}{}", Action::FailJob.as_str(), reasons::ACTION_SUFFIX);
+            pass.emit(Event::warning(&reason, message));
+        }
+    }
 }
 
 /// Fails a set whose failed Jobs were left alone, when nothing else can come of it. Says whether
@@ -77,10 +100,14 @@ fn choose<'a>(
 }
 
 fn earliest(failed: Vec<&Child>) -> Option<&Child> {
-    failed.into_iter().min_by_key(|child| match &child.outcome {
+    failed.into_iter().min_by_key(|child| failed_at(child))
+}
+
+fn failed_at(child: &Child) -> Option<Timestamp> {
+    match &child.outcome {
         Outcome::Failed { at, .. } => *at,
         Outcome::Running | Outcome::Complete => None,
-    })
+    }
 }
 
 fn matches(rule: &FailurePolicyRule, child: &Child) -> bool {
@@ -189,6 +216,14 @@ fn restart_jobs(
     };
     if index >= restarts.len() {
         return Err(format!("job {}: index {index} is none of replicated job {name}", job.name()));
+    }
+    if restarts.len() > RESTARTS_KEPT_MAX {
+        return Err(format!(
+            "{} failure policy action cannot be used with replicated job {name}: it has {} Jobs, \
+             and restarts are kept of {RESTARTS_KEPT_MAX}",
+            action.as_str(),
+            restarts.len()
+        ));
     }
     if action == Action::RestartReplicatedJob {
         restarts.iter_mut().for_each(|count| *count += 1);

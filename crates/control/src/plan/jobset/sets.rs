@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::jobset::{JobSet, names};
 
-use super::{Options, Plan, Step, View, Waiting, plan};
+use super::{Event, Options, Plan, Step, View, Waiting, plan};
 use crate::engine::{self, Failure, Stale, Turns};
 use crate::plan::Key;
 use route::Routes;
@@ -104,7 +104,7 @@ impl JobSets {
             self.drop_jobset(&key);
         }
         let mut view = View::new(jobset.clone(), self.options.gates);
-        for job in self.routes.jobs_of(uid) {
+        for job in self.routes.jobs_of(uid).filter(|job| is_beside(job, &key)) {
             view.job_seen(Arc::clone(job));
         }
         self.routes.set_known(uid, &key);
@@ -172,16 +172,20 @@ impl JobSets {
 
     /// Notes that a Service is gone: a set that needs it makes another.
     pub fn service_gone(&mut self, key: &Key, uid: &str, now: Timestamp) {
-        if !self.routes.service_gone(key, uid) {
-            return;
-        }
+        let was_known = self.routes.service_gone(key, uid);
         let first = Key { namespace: key.namespace.clone(), name: String::new() };
         let sets = self.entries.range(first..);
         let near = sets.take_while(|(set, _)| set.namespace == key.namespace);
         let concerned = near.filter(|(_, entry)| subdomain(&entry.view) == key.name);
         let concerned: Vec<Key> = concerned.map(|(set, _)| set.clone()).collect();
         for set in concerned {
-            self.queue.add(set, now);
+            if let Some(pass) = self.entries.get_mut(&set).and_then(|entry| entry.pass.as_mut()) {
+                // Its creation may not have been answered yet.
+                pass.course.gone.insert(uid.to_owned());
+            }
+            if was_known {
+                self.queue.add(set, now);
+            }
         }
     }
 
@@ -203,7 +207,8 @@ impl JobSets {
                     let service = subdomain(&entry.view);
                     let has_service = self.routes.has_service(&key.namespace, service);
                     entry.view.service_seen(has_service);
-                    plan(&entry.view, &self.options, now)
+                    let plan = plan(&entry.view, &self.options, now);
+                    entry.tell_invalid(plan)
                 }
             };
             entry.begin(&plan);
@@ -214,8 +219,11 @@ impl JobSets {
     /// Ends the pass over a set.
     pub fn done(&mut self, key: &Key, now: Timestamp) -> Option<Ended> {
         let entry = self.entries.get_mut(key);
-        let ended = entry.and_then(|entry| Some((entry.pass.take()?, entry.view.revision())));
-        let Some((Pass { course, .. }, revision)) = ended else {
+        let ended = entry.and_then(|entry| {
+            let is_invalid = matches!(entry.waiting, Some(Waiting::Invalid(_)));
+            Some((entry.pass.take()?, entry.view.revision(), is_invalid))
+        });
+        let Some((Pass { course, .. }, revision, is_invalid)) = ended else {
             self.queue.abandon(key);
             return None;
         };
@@ -223,6 +231,7 @@ impl JobSets {
         self.queue.end(key, &course, revision, outdated, now);
         Some(match (course.failure, course.next) {
             (Some(Failure::Error), _) => Ended::Error,
+            _ if is_invalid => Ended::Error,
             (_, Some(_)) => Ended::SuccessForNow,
             (_, None) => Ended::Success,
         })
@@ -274,7 +283,10 @@ impl JobSets {
         if !self.routes.job_seen(&owner, job) {
             return;
         }
-        let Some(set) = self.routes.set_of(&owner).cloned() else { return };
+        let Some(set) = self.routes.set_of(&owner).filter(|set| is_beside(job, set)) else {
+            return;
+        };
+        let set = set.clone();
         let entry = self.entries.get_mut(&set);
         if entry.is_some_and(|entry| entry.view.job_seen(Arc::clone(job))) {
             self.queue.add(set, now);
@@ -299,6 +311,16 @@ impl Entry {
         until
     }
 
+    /// The plan, with an event if the set cannot be worked on and that is news.
+    fn tell_invalid(&self, mut plan: Plan) -> Plan {
+        if let Some(Waiting::Invalid(why)) = &plan.waiting
+            && self.waiting != plan.waiting
+        {
+            plan.steps.push(Step::Emit(Event::invalid(why)));
+        }
+        plan
+    }
+
     fn begin(&mut self, plan: &Plan) {
         self.waiting = plan.waiting.clone();
         let course = engine::Pass {
@@ -319,6 +341,12 @@ impl Entry {
             pass.course.fail(failure);
         }
     }
+}
+
+/// Whether a Job is in the namespace of a set. One elsewhere that names the set as its owner is not
+/// the set's, and goes with the next collection of garbage.
+fn is_beside(job: &Job, set: &Key) -> bool {
+    job.metadata.namespace.as_deref().unwrap_or_default() == set.namespace
 }
 
 fn is_change(step: &Step) -> bool {

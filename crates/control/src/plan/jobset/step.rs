@@ -129,6 +129,16 @@ impl Event {
         Self::warning("StatusFieldDropped", message)
     }
 
+    /// The set cannot be worked on.
+    pub fn invalid(why: &str) -> Self {
+        Self::warning("InvalidJobSet", format!("the JobSet cannot be worked on: {why}"))
+    }
+
+    /// The API does not take what is to be written.
+    pub fn not_written(why: &str) -> Self {
+        Self::warning("UpdateRefused", format!("trying again: {why}"))
+    }
+
     /// A volume claim could not be created.
     pub fn claims_not_created(why: &str) -> Self {
         Self::warning("PVCCreationFailed", why)

@@ -2,7 +2,7 @@
 
 use lockstep_api::jobset::SuccessOperator;
 
-use super::{Bucket, condition, pass::Pass};
+use super::{Bucket, Event, condition, pass::Pass};
 
 /// Completes the set if as many Jobs have succeeded as must. Says whether it did.
 pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
@@ -11,6 +11,16 @@ pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
         condition::completed(pass);
     }
     is_met
+}
+
+/// Tells that the set would be complete if it had not just failed.
+pub(super) fn tell_lost(pass: &mut Pass<'_>) {
+    let has_failed = condition::finished(pass.status()).is_some();
+    if has_failed && pass.view.size(Bucket::Successful) > 0 && is_met(pass) {
+        let message = "the success policy is met as well: a failure that is seen at the same time \
+                       comes first";
+        pass.emit(Event::warning("SuccessPolicyOverruled", message));
+    }
 }
 
 fn is_met(pass: &Pass<'_>) -> bool {

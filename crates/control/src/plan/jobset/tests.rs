@@ -5,6 +5,7 @@ mod building;
 mod cells;
 mod driving;
 mod failing;
+mod hearing;
 mod in_order;
 mod odd;
 mod starting;

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::{
     Gates,
-    jobset::{JobSet, JobSetStatus},
+    jobset::{EndedJobs, JobSet, JobSetStatus},
 };
 
-use super::{Bucket, Child, beyond};
+use super::{Bucket, Child, Outcome, beyond};
 
 /// One JobSet and its Jobs. Jobs are counted when they or the attempt change, so that a pass costs
 /// what changed.
@@ -82,9 +82,13 @@ impl View {
         self.revision += 1;
         let status = jobset.status.clone().unwrap_or_default();
         let is_same = is_same_attempt(&self.jobset, &self.status, &jobset, &status);
+        let has_more_ended = ended_jobs(&self.status) != ended_jobs(&status);
         self.status = status;
         self.jobset = jobset;
         if is_same {
+            if has_more_ended {
+                self.take_ended();
+            }
             return true;
         }
         // A claim that somebody has taken away is looked for with each attempt.
@@ -96,7 +100,17 @@ impl View {
         self.odd.clear();
         let children = std::mem::take(&mut self.children);
         children.into_values().for_each(|child| self.count_in(child));
+        self.take_ended();
         true
+    }
+
+    /// Counts Jobs that somebody else has seen end, and that are gone before they were seen here.
+    fn take_ended(&mut self) {
+        for child in beyond::ended(&self.jobset, &self.status) {
+            if !self.children.contains_key(child.name()) {
+                self.count_in(child);
+            }
+        }
     }
 
     /// Takes a version of a Job of the set; older ones than known, and the known one, are ignored.
@@ -122,10 +136,14 @@ impl View {
             return false;
         }
         self.revision += 1;
-        if let Some(mut child) = self.count_out(name)
-            && child.is_fleeting()
-            && child.is_expired(now)
-        {
+        let Some(mut child) = self.count_out(name) else { return true };
+        if child.outcome == Outcome::Running {
+            // Its end may be known from whoever led before, who saw what was not told here.
+            let mut ended = beyond::ended(&self.jobset, &self.status).into_iter();
+            if let Some(known) = ended.find(|known| known.name() == name) {
+                self.count_in(known);
+            }
+        } else if child.is_fleeting() && child.is_expired(now) {
             child.is_gone = true;
             self.count_in(child);
         }
@@ -292,4 +310,8 @@ fn is_newer(new: &ObjectMeta, known: &ObjectMeta) -> bool {
         (Some(new), Some(known)) => new > known,
         _ => true,
     }
+}
+
+fn ended_jobs(status: &JobSetStatus) -> &[EndedJobs] {
+    status.lockstep.as_ref().map(|kept| kept.ended_jobs.as_slice()).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! When a JobSet controller may make a Job, or let one go on.
 
+use jiff::SignedDuration;
 use lockstep_api::jobset::{DependsOnStatus, RestartStrategy, StartupOrder};
 
 use super::{Checker, JobBook, Place, SetBook, Violation, ensure};
@@ -125,5 +126,5 @@ fn is_expired(job: &JobBook) -> bool {
     let ended = ended.and_then(|it| it.last_transition_time.as_ref());
     let ttl = job.spec.ttl_seconds_after_finished;
     let (Some(ended), Some(went), Some(ttl)) = (ended, job.went_at, ttl) else { return false };
-    job.is_gone && went.duration_since(ended.0).as_secs() >= i64::from(ttl)
+    job.is_gone && went.duration_since(ended.0) >= SignedDuration::from_secs(ttl.into())
 }

@@ -72,29 +72,32 @@ impl JobSets {
         }
     }
 
-    /// A Job could not be changed or deleted. One that is gone is no failure; says whether this is
-    /// one.
+    /// A Job could not be changed or deleted. One that is gone is no failure. Says what users should
+    /// know.
     pub fn job_not_written(
         &mut self,
         key: &Key,
         job: &JobRef,
         refusal: &Refusal,
         now: Timestamp,
-    ) -> bool {
+    ) -> Option<Event> {
         if refusal.kind == RefusalKind::NotFound {
             self.job_deleted(job, now);
-            return false;
+            return None;
         }
-        if let Some(entry) = self.entries.get_mut(key) {
-            let is_outdated = refusal.kind == RefusalKind::Conflict;
-            entry.fail(if is_outdated { Failure::Outdated } else { Failure::Error });
-        }
-        true
+        let is_outdated = refusal.kind == RefusalKind::Conflict;
+        let failure = if is_outdated { Failure::Outdated } else { Failure::Error };
+        self.entries.get_mut(key)?.fail(failure);
+        refused(refusal)
     }
 
     /// The Service was created.
-    pub fn service_created(&mut self, service: &Service) {
-        self.routes.service_seen(&service.metadata);
+    pub fn service_created(&mut self, key: &Key, service: &Service) {
+        let uid = service.metadata.uid.as_deref().unwrap_or_default();
+        let pass = self.entries.get(key).and_then(|entry| entry.pass.as_ref());
+        if !pass.is_some_and(|pass| pass.course.gone.contains(uid)) {
+            self.routes.service_seen(&service.metadata);
+        }
     }
 
     /// The Service could not be created. If there is one of that name already, `found` is that one:
@@ -106,7 +109,7 @@ impl JobSets {
         found: Option<&Service>,
     ) -> Option<Event> {
         if let Some(service) = found {
-            self.routes.service_seen(&service.metadata);
+            self.service_created(key, service);
             return None;
         }
         self.fail_loudly(key, refusal).then(|| Event::service_not_created(&refusal.message))
@@ -124,10 +127,11 @@ impl JobSets {
         self.fail_loudly(key, refusal).then(|| Event::claims_not_created(&refusal.message))
     }
 
-    /// Any other step failed: the writing of the status, the deletion of the set.
-    pub fn failed(&mut self, key: &Key, refusal: &Refusal, now: Timestamp) {
+    /// Any other step failed: the writing of the status, the deletion of the set. Says what users
+    /// should know.
+    pub fn failed(&mut self, key: &Key, refusal: &Refusal, now: Timestamp) -> Option<Event> {
         let delay = self.options.api_backoff_base;
-        let Some(entry) = self.entries.get_mut(key) else { return };
+        let entry = self.entries.get_mut(key)?;
         match refusal.kind {
             RefusalKind::Conflict => {
                 // What we know of the set is old. To decide again on it would be refused again.
@@ -142,6 +146,7 @@ impl JobSets {
             | RefusalKind::Refused
             | RefusalKind::Other => entry.fail(Failure::Error),
         }
+        refused(refusal)
     }
 
     /// Notes a failure, and says whether users should know.
@@ -152,4 +157,9 @@ impl JobSets {
         }
         !is_silent
     }
+}
+
+/// What users should know of a refusal that will come again: that the API does not want this.
+fn refused(refusal: &Refusal) -> Option<Event> {
+    (refusal.kind == RefusalKind::Refused).then(|| Event::not_written(&refusal.message))
 }

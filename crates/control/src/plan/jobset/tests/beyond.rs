@@ -176,3 +176,44 @@ fn a_pattern_that_is_no_expression_is_told_of_when_the_set_begins() {
     world.settle();
     assert_eq!(world.events(), Vec::<String>::new());
 }
+
+#[test]
+fn each_job_that_is_left_failed_is_told_once() {
+    let rules = json!([{"name": "leave", "action": "FailJob"}]);
+    let mut world = pair(json!({"failurePolicy": {"rules": rules}}));
+    world.settle();
+    world.events();
+    let told = |name: &str| {
+        let action = "applying FailJob failure policy action";
+        vec![format!("!FailJobFailurePolicyAction {action} (first failed job: {name})")]
+    };
+    for name in ["js-workers-1", "js-workers-0"] {
+        world.tick(1);
+        world.fail(name, "BackoffLimitExceeded", "why");
+        world.settle();
+        assert_eq!(world.events(), told(name));
+        world.tick(1);
+        world.settle();
+        assert_eq!(world.events(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn of_more_jobs_than_the_status_can_keep_restarts_of_none_is_restarted_alone() {
+    let rules = json!([{"name": "all", "action": "RestartReplicatedJob"}]);
+    let jobs = [group("workers", 2, json!({}))];
+    let spec = json!({"replicatedJobs": jobs,
+        "failurePolicy": {"maxRestarts": 3, "rules": rules}});
+    let mut world = World::new(spec);
+    // Nobody has checked it.
+    world.edit(|jobset| jobset.spec.replicated_jobs[0].replicas = 1025);
+    world.settle();
+    world.fail("js-workers-7", "BackoffLimitExceeded", "why");
+    let plan = world.plan();
+    let Some(Waiting::Invalid(why)) = plan.waiting else { panic!("{:?}", plan.steps.len()) };
+    assert_eq!(
+        why,
+        "RestartReplicatedJob failure policy action cannot be used with replicated job workers: \
+         it has 1025 Jobs, and restarts are kept of 1024"
+    );
+}

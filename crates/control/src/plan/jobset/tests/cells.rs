@@ -210,7 +210,7 @@ fn ends(mut world: World, cell: &str, action: &str, want: End) {
         Default => restarted("DefaultFailurePolicy", true),
         One(counts) => (vec![], action_event(), all[1..2].to_vec(), bumped(&before, &[0], counts)),
         Group => (vec![], action_event(), all[1..].to_vec(), bumped(&before, &[0, 1], true)),
-        Left => (vec![], vec![], vec![], before.clone()),
+        Left => (vec![], action_event(), vec![], before.clone()),
     };
     assert_eq!(world.conditions(), conditions, "{cell}: conditions");
     assert_eq!(world.events(), events, "{cell}: events");

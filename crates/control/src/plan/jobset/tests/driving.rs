@@ -12,7 +12,7 @@ use crate::plan::jobset::{Ended, JobRef, JobSets, Options, Plan, Step, Waiting, 
 use crate::plan::{Key, Refusal, RefusalKind};
 
 /// A driver that has heard of the set of a world and of nothing else.
-fn driver(world: &World) -> JobSets {
+pub(super) fn driver(world: &World) -> JobSets {
     let mut sets = JobSets::new(Options::default());
     sets.jobset_seen(&world.jobset, world.now);
     sets.jobs_listing();
@@ -24,21 +24,21 @@ fn driver(world: &World) -> JobSets {
     sets
 }
 
-fn key() -> Key {
+pub(super) fn key() -> Key {
     Key { namespace: "ns".to_owned(), name: "js".to_owned() }
 }
 
-fn next(sets: &mut JobSets, now: Timestamp) -> Plan {
+pub(super) fn next(sets: &mut JobSets, now: Timestamp) -> Plan {
     let (found, plan) = sets.next(now).expect("a pass is due");
     assert_eq!(found, key());
     plan
 }
 
-fn refusal(kind: RefusalKind) -> Refusal {
+pub(super) fn refusal(kind: RefusalKind) -> Refusal {
     Refusal { kind, message: "no".to_owned() }
 }
 
-fn jobs_of(plan: &Plan) -> Vec<String> {
+pub(super) fn jobs_of(plan: &Plan) -> Vec<String> {
     let mut names = Vec::new();
     for step in &plan.steps {
         if let Step::CreateJobs(jobs) = step {
@@ -49,7 +49,7 @@ fn jobs_of(plan: &Plan) -> Vec<String> {
 }
 
 /// Carries out a plan in the world and tells the driver the answers.
-fn carry_out(sets: &mut JobSets, world: &mut World, plan: Plan) {
+pub(super) fn carry_out(sets: &mut JobSets, world: &mut World, plan: Plan) {
     for step in plan.steps {
         let is_status = matches!(step, Step::WriteStatus(_));
         let is_service = matches!(step, Step::CreateService(_));
@@ -58,7 +58,7 @@ fn carry_out(sets: &mut JobSets, world: &mut World, plan: Plan) {
             sets.status_written(&key(), &world.jobset);
         }
         if is_service {
-            sets.service_created(world.service.as_ref().unwrap());
+            sets.service_created(&key(), world.service.as_ref().unwrap());
         }
         for job in world.jobs.values() {
             sets.job_written(&key(), job.clone(), world.now);
@@ -68,7 +68,7 @@ fn carry_out(sets: &mut JobSets, world: &mut World, plan: Plan) {
 }
 
 /// A driver and a world in which all Jobs were made, and the watch has told nothing so far.
-fn started() -> (JobSets, World) {
+pub(super) fn started() -> (JobSets, World) {
     let mut world = pair(json!({"failurePolicy": {"maxRestarts": 1}}));
     let mut sets = driver(&world);
     let plan = next(&mut sets, world.now);

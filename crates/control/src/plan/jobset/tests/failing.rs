@@ -202,8 +202,12 @@ fn failure_comes_before_success() {
     world.settle();
     world.complete("js-driver-0");
     world.fail("js-workers-0", "BackoffLimitExceeded", "");
+    world.events();
     world.settle();
     assert_eq!(world.status().terminal_state, "Failed");
+    let overruled = "!SuccessPolicyOverruled the success policy is met as well: a failure that is \
+                     seen at the same time comes first";
+    assert_eq!(world.events().last().unwrap(), overruled);
 }
 
 /// An action of ours: the Job stays failed, the others go on.
