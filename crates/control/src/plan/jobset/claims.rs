@@ -67,7 +67,7 @@ fn missing(pass: &Pass<'_>, policy: &VolumeClaimPolicy) -> Vec<PersistentVolumeC
 mod tests {
     use super::*;
 
-    // rule: 3.10
+    // rule: jobset 3.10
     #[test]
     fn a_claim_that_goes_with_an_earlier_set_is_not_used() {
         let claim = |meta: serde_json::Value| {

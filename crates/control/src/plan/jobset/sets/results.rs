@@ -72,8 +72,8 @@ impl JobSets {
         }
     }
 
-    /// A Job could not be changed or deleted. One that is gone is no failure. Says what users should
-    /// know.
+    /// A Job could not be changed or deleted. One that is gone is no failure. Says what users
+    /// should know.
     pub fn job_not_written(
         &mut self,
         key: &Key,

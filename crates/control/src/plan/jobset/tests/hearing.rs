@@ -20,7 +20,7 @@ fn events(steps: &[Step]) -> Vec<&str> {
     reasons
 }
 
-// rule: 3.1
+// rule: jobset 3.1
 #[test]
 fn a_job_of_another_namespace_that_names_the_set_as_its_owner_is_not_its_job() {
     let (mut sets, mut world) = started();
