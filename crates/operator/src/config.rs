@@ -142,6 +142,7 @@ mod tests {
         assert_eq!(on, Configuration::default());
     }
 
+    // rule: jobset 8.1
     #[test]
     fn a_file_of_the_jobset_controller_is_understood() {
         let text = "
@@ -168,6 +169,7 @@ featureGates: {RestartJob: false}
         assert_eq!(read.unheeded, ["internalCertManagement", "webhook"]);
     }
 
+    // rule: jobset 8.1
     #[test]
     fn what_nobody_understands_is_refused_by_name() {
         let cases = [

@@ -125,6 +125,7 @@ mod tests {
         Settings::of(&options, &Configuration::parse(file).unwrap())
     }
 
+    // rule: jobset 8.1
     #[test]
     fn flags_count_more_than_the_file_and_the_file_more_than_what_is_usual() {
         let usual = settings("", "");
@@ -143,6 +144,7 @@ mod tests {
         assert_eq!((both.qps, both.burst), (7.0, 6));
     }
 
+    // rule: jobset 8.1
     #[test]
     fn a_lease_is_wanted_where_there_may_be_several() {
         let flag = settings("--leader-elect", "").lease.unwrap();

@@ -149,7 +149,7 @@ mod tests {
         Ok(Value::Object(object))
     }
 
-    // rule: jobset 3.16
+    // rule: jobset 3.16, jobset 2.4
     #[test]
     fn the_leader_keeps_to_a_domain_of_its_own() {
         let leader = pod(0, json!({"spec": {"priority": 7}}));
@@ -169,6 +169,18 @@ mod tests {
         let affinity = &object["spec"]["affinity"];
         assert_eq!(affinity["podAffinity"][required], term(own));
         assert_eq!(affinity["podAntiAffinity"][required], term(others));
+    }
+
+    // rule: jobset Q20
+    #[test]
+    fn a_leader_without_a_priority_asks_for_the_empty_one() {
+        let object = amended(&pod(0, json!({})), &Around(vec![], None)).unwrap();
+        assert_eq!(object["metadata"]["labels"].get("jobset.sigs.k8s.io/priority"), None);
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        let terms = &object["spec"]["affinity"]["podAntiAffinity"][required];
+        let expressions = &terms[0]["labelSelector"]["matchExpressions"];
+        let want = json!({"key": "jobset.sigs.k8s.io/priority", "operator": "In", "values": [""]});
+        assert_eq!(expressions[2], want);
     }
 
     // rule: jobset 3.16

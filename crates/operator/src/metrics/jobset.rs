@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::metrics::Metrics;
 
-    // rule: jobset 3.18
+    // rule: jobset 3.18, jobset Q24
     #[test]
     fn names_and_labels_are_those_jobset_has() {
         let metrics = Metrics::new();

@@ -84,7 +84,7 @@ fn metadata_of_templates_is_cut_down() {
     assert_eq!(job["template"]["metadata"], json!({"labels": {"a": "b"}}));
 }
 
-// rule: jobset 1.2, jobset 1.3, jobset 1.4, jobset 1.6, jobset 1.7
+// rule: jobset 1.2, jobset 1.3, jobset 1.4, jobset 1.6, jobset 1.7, jobset Q30
 #[test]
 fn manifests_of_every_feature_are_accepted() {
     let mut mounting = group("workers");

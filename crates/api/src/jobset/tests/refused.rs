@@ -371,7 +371,7 @@ fn in_place_restart_needs_pods_that_stay() {
     );
 }
 
-// rule: jobset 1.6
+// rule: jobset 1.6, jobset Q22
 #[test]
 fn a_coordinator_is_a_pod_of_the_set() {
     let coordinator = |value: Value| json!({"coordinator": value});
@@ -515,7 +515,7 @@ fn a_created_set_passes_its_own_update() {
     assert_eq!(JOBSET.validate_update(&old, &old), vec![]);
 }
 
-// rule: jobset 1.7
+// rule: jobset 1.7, jobset Q15
 #[test]
 fn claims_that_exist_must_be_what_is_wanted_and_be_kept() {
     let spec = json!({"accessModes": ["ReadWriteOnce"],

@@ -10,6 +10,8 @@ mod in_order;
 mod odd;
 mod starting;
 mod suspending;
+mod telling;
+mod traps;
 
 use serde_json::{Value, json};
 

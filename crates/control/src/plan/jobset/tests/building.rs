@@ -8,7 +8,7 @@ fn job(world: &World, name: &str) -> Value {
     serde_json::to_value(&world.jobs[name]).unwrap()
 }
 
-// rule: jobset 2.2, jobset 3.17
+// rule: jobset 2.2, jobset 3.17, jobset Q23
 #[test]
 fn jobs_and_pods_say_where_they_belong() {
     let mut world = World::new(json!({

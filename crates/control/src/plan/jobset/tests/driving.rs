@@ -7,7 +7,7 @@ use k8s_openapi::api::batch::v1::Job;
 use lockstep_api::jobset::JobSet;
 use serde_json::json;
 
-use super::pair;
+use super::{group, pair};
 use crate::plan::jobset::{Ended, JobRef, JobSets, Options, Plan, Step, Waiting, world::World};
 use crate::plan::{Key, Refusal, RefusalKind};
 
@@ -112,6 +112,7 @@ fn jobs_of_a_set_may_be_told_before_the_set() {
     assert_eq!((plan.steps.len(), plan.waiting), (0, Some(Waiting::Running)));
 }
 
+// rule: jobset Q18
 #[test]
 fn a_job_that_is_there_already_is_taken_if_it_is_ours_and_told_of_if_not() {
     for (uid, is_failure) in [("set", false), ("another", true)] {
@@ -149,7 +150,7 @@ fn a_pass_that_fails_is_tried_again_later_and_later() {
     assert_eq!(delays, [200, 400, 800, 1600]);
 }
 
-// rule: jobset 3.8
+// rule: jobset 3.8, jobset Q17
 #[test]
 fn a_restart_is_decided_once_however_old_the_view() {
     let (mut sets, mut world) = started();
@@ -239,14 +240,37 @@ fn a_set_of_the_same_name_is_another_one() {
 
 #[test]
 fn a_field_that_the_api_drops_is_told_of_once_and_not_written_for_ever() {
-    let (mut sets, mut world) = started();
-    world.tick(1);
-    world.fail("js-workers-0", "BackoffLimitExceeded", "");
+    let mut workers = group("workers", 2, json!({}));
+    workers["template"]["spec"]["ttlSecondsAfterFinished"] = 10.into();
+    let mut world = World::new(json!({"replicatedJobs": [workers],
+        "failurePolicy": {"maxRestarts": 1}}));
+    let mut sets = driver(&world);
+    let plan = next(&mut sets, world.now);
+    carry_out(&mut sets, &mut world, plan);
+    let _ = next(&mut sets, world.now);
+    sets.done(&key(), world.now);
+
+    world.complete("js-workers-0");
     sets.job_seen(&Arc::new(world.jobs["js-workers-0"].clone()), world.now);
     let plan = next(&mut sets, world.now);
     plan.steps.into_iter().for_each(|step| world.carry_out(step));
-    world.jobset.status.as_mut().unwrap().lockstep = None;
+    let kept = world.jobset.status.as_mut().unwrap().lockstep.take();
+    assert_eq!(kept.unwrap().ended_jobs[0].succeeded, "0");
     let event = sets.status_written(&key(), &world.jobset).unwrap();
     assert_eq!(event.reason, "StatusFieldDropped");
     assert_eq!(sets.status_written(&key(), &world.jobset), None);
+    sets.done(&key(), world.now);
+
+    // The Job is still one to be noted.
+    let plan = next(&mut sets, world.now);
+    assert_eq!((plan.steps, plan.waiting), (vec![], Some(Waiting::Running)));
+    sets.done(&key(), world.now);
+    assert!(sets.next(world.now).is_none());
+
+    // What JobSet has a field for is written all the same.
+    world.fail("js-workers-1", "BackoffLimitExceeded", "");
+    sets.job_seen(&Arc::new(world.jobs["js-workers-1"].clone()), world.now);
+    let plan = next(&mut sets, world.now);
+    let Some(Step::WriteStatus(write)) = plan.steps.first() else { panic!("{plan:?}") };
+    assert_eq!((write.status.restarts, &write.status.lockstep), (1, &None));
 }

@@ -104,7 +104,7 @@ fn restarts_end_at_their_limit() {
     assert!(world.conditions()[0].starts_with("Failed=True ReachedMaxRestarts"));
 }
 
-// rule: jobset 3.8
+// rule: jobset 3.8, jobset Q16
 #[test]
 fn the_first_rule_that_matches_decides() {
     let targets = |name: &str| json!({"targetReplicatedJobs": [name]});

@@ -6,47 +6,130 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::pair;
-use crate::plan::jobset::{Options, View, Waiting, plan, sets::route};
+use crate::plan::jobset::{Options, Plan, Step, View, Waiting, plan, sets::route, world::World};
 
-/// What a plan for this object is made of.
-fn planned(spec: Value, status: Value) -> (usize, Option<Waiting>) {
+/// A plan for a set with this spec and status, read as the controller reads it.
+fn planned(spec: &Value, status: &Value) -> Plan {
     let object = json!({"metadata": {"name": "js", "namespace": "ns", "uid": "u"},
         "spec": spec, "status": status});
-    let view = View::new(JobSet::deserialize(object).unwrap(), Gates::ALL);
-    let plan = plan(&view, &Options::default(), "2026-11-15T12:00:00Z".parse().unwrap());
-    (plan.steps.len(), plan.waiting)
+    let view = View::new(read(&object), Gates::ALL);
+    plan(&view, &Options::default(), "2026-11-15T12:00:00Z".parse().unwrap())
+}
+
+/// A set that no webhook has seen, as the controller reads it.
+fn read(object: &Value) -> JobSet {
+    let mut jobset = JobSet::deserialize(object).unwrap();
+    jobset.fill_in();
+    jobset
+}
+
+/// Two groups of one Job each, with what a definition fills in and nothing that a webhook does.
+fn bare(more: Value) -> World {
+    let pods = json!({"containers": [{"name": "c", "image": "i",
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]});
+    let template = json!({"spec": {"template": {"spec": pods}}});
+    let group = |name: &str| json!({"name": name, "groupName": "default", "replicas": 1, "template": template});
+    let mut spec = json!({"replicatedJobs": [group("a"), group("b")],
+        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": "data"}}]}]});
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    let filled = read(&json!({"metadata": {"name": "js"}, "spec": spec}));
+    let mut world = World::new(json!({}));
+    world.edit(|jobset| jobset.spec = filled.spec);
+    world
 }
 
 // rule: jobset 0.3
 #[test]
-fn objects_that_nobody_filled_in_do_no_harm() {
+fn a_set_that_no_webhook_has_seen_runs_as_if_one_had() {
+    for network in [Value::Null, json!({})] {
+        let mut world = bare(json!({"network": network}));
+        world.settle();
+        let asked = ["service", "claims", "create js-a-0", "create js-b-0", "status"];
+        assert_eq!(world.asked(), asked, "in any order, and with names");
+        assert_eq!(world.conditions(), Vec::<String>::new());
+        let service = world.service.as_ref().unwrap().spec.as_ref().unwrap();
+        assert_eq!(service.publish_not_ready_addresses, Some(true));
+        assert!(world.claims[0].metadata.owner_references.is_some(), "it goes with the set");
+        let spec = world.jobs["js-a-0"].spec.as_ref().unwrap();
+        assert_eq!(spec.completion_mode.as_deref(), Some("Indexed"));
+        let pod = spec.template.spec.as_ref().unwrap();
+        assert_eq!(pod.restart_policy.as_deref(), Some("OnFailure"));
+        assert_eq!(pod.subdomain.as_deref(), Some("js"));
+        world.complete("js-a-0");
+        world.settle();
+        assert_eq!(world.status().terminal_state, "", "all of them must be complete");
+        world.complete("js-b-0");
+        world.settle();
+        assert_eq!(world.status().terminal_state, "Completed");
+    }
+    let rules = json!([{"name": "", "action": "RestartJobSet"}]);
+    let mut world = bare(json!({"failurePolicy": {"maxRestarts": 1, "rules": rules}}));
+    world.settle();
+    world.fail("js-b-0", "BackoffLimitExceeded", "");
+    world.settle();
+    assert_eq!(world.status().conditions[0].reason, "FailurePolicy_failurePolicyRule0");
+}
+
+#[test]
+fn what_nobody_can_mean_is_done_nothing_for() {
     let pods = json!({"spec": {"template": {"spec": {"containers": []}}}});
     let groups = json!([{"name": "a", "template": pods}]);
-    let cases = [
-        json!({}),
-        json!({"replicatedJobs": groups}),
-        json!({"replicatedJobs": groups, "network": {}}),
-        json!({"replicatedJobs": [{"name": "a"}]}),
-        json!({"replicatedJobs": [{"name": "a", "replicas": -3, "template": pods}]}),
-        json!({"replicatedJobs": groups, "successPolicy": {"operator": "New"},
+    let a = "create js-a-0";
+    let cases: [(Value, &[&str]); 6] = [
+        (json!({}), &["service"]),
+        (json!({"replicatedJobs": groups}), &["service", a]),
+        (json!({"replicatedJobs": [{"name": "a"}]}), &["service", a]),
+        (
+            json!({"replicatedJobs": [{"name": "a", "replicas": -3, "template": pods}]}),
+            &["service"],
+        ),
+        // Values of a newer version: as if they were not there.
+        (
+            json!({"replicatedJobs": groups, "successPolicy": {"operator": "New"},
                "startupPolicy": {"startupPolicyOrder": "New"},
                "failurePolicy": {"restartStrategy": "New", "rules": [{"action": "New"}]}}),
-        json!({"replicatedJobs": [{"name": "b", "template": pods,
+            &["service", a],
+        ),
+        (
+            json!({"replicatedJobs": [{"name": "b", "template": pods,
                "dependsOn": [{"name": "x", "status": "New"}]}]}),
+            &["service"],
+        ),
     ];
-    for spec in cases {
-        planned(spec.clone(), json!({}));
-        planned(spec, json!({"restarts": -1, "replicatedJobsStatus": [{"name": "gone"}]}));
+    let statuses = [json!({}), json!({"restarts": -1, "replicatedJobsStatus": [{"name": "gone"}]})];
+    for (spec, want) in cases {
+        for status in &statuses {
+            let steps = planned(&spec, status).steps;
+            let made: Vec<String> = steps.iter().flat_map(made).collect();
+            assert_eq!(made, want, "{spec} {status}");
+        }
     }
 }
 
-// rule: jobset 3.2, jobset Q19
+/// What a step makes, if it makes anything.
+fn made(step: &Step) -> Vec<String> {
+    if let Step::CreateJobs(jobs) = step {
+        let names = jobs.iter().map(|job| job.metadata.name.clone().unwrap());
+        return names.map(|name| format!("create {name}")).collect();
+    }
+    assert!(matches!(step, Step::CreateService(_) | Step::WriteStatus(_)), "{step:?}");
+    let is_service = matches!(step, Step::CreateService(_));
+    is_service.then(|| "service".to_owned()).into_iter().collect()
+}
+
+// rule: jobset 0.3, jobset 2.4, jobset 3.2, jobset Q19
 #[test]
 fn sets_that_are_not_ours_are_left_alone() {
-    let (steps, waiting) = planned(json!({"managedBy": "other-controller"}), json!({}));
-    assert_eq!((steps, waiting), (0, Some(Waiting::ManagedBy("other-controller".into()))));
+    let plan = planned(&json!({"managedBy": "other-controller"}), &json!({}));
+    assert_eq!(plan.steps, vec![]);
+    assert_eq!(plan.waiting, Some(Waiting::ManagedBy("other-controller".into())));
     let ours = json!({"managedBy": "jobset.sigs.k8s.io/jobset-controller"});
-    assert_eq!(planned(ours, json!({"restarts": 0})).1, Some(Waiting::Running));
+    assert_eq!(
+        planned(&ours, &json!({})).steps.iter().flat_map(made).collect::<Vec<_>>(),
+        ["service"]
+    );
     let mut world = pair(json!({}));
     world.edit(|jobset| {
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
