@@ -207,6 +207,11 @@ async fn starts_cut_short_by_a_crash_are_found_or_never_happen() {
         running.sort();
         // A shim that had not been given the word must not start its container later.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        // In the moment in which it becomes another program, a process shows no environment.
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while processes(&data) != running && std::time::Instant::now() < limit {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
         assert_eq!(processes(&data), running, "round {round}: {found:?}");
         // What never began can be started as if nothing had happened.
         let mut again = script("many39", "exit 7");
