@@ -10,8 +10,10 @@ pub(crate) fn of(events: &[Value]) -> Vec<String> {
     let killed = last(events, "Killing", |message| !message.starts_with("Stopping container"));
     let hook = last(events, "FailedPostStartHook", |_| true);
     let probe = match &killed {
-        // A container that is not ready goes on.
-        Some(_) => last(events, "Unhealthy", |message| !message.starts_with("Readiness probe")),
+        // A container that is not ready goes on, and so does one whose probe could not be asked.
+        Some(_) => last(events, "Unhealthy", |message| {
+            !message.starts_with("Readiness probe") && !message.contains(" probe errored")
+        }),
         None => None,
     };
     // That it was killed because of its hook is no more than the hook says.
@@ -46,6 +48,7 @@ mod tests {
             event("Unhealthy", "Liveness probe failed: new", 3),
             event("Unhealthy", "Liveness probe failed: old", 1),
             event("Unhealthy", "Readiness probe failed: no", 4),
+            event("Unhealthy", "Liveness probe errored and resulted in unknown state: gone", 5),
         ];
         assert!(of(&probes).is_empty(), "nothing was ended");
         let mut events = probes.to_vec();
