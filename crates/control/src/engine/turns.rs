@@ -98,7 +98,7 @@ impl<K: Ord + Clone> Turns<K> {
         self.queue.is_empty()
     }
 
-    /// Forgets a key and its failures, unless it is in a pass.
+    /// Forgets the failures of a key, and that it wants a pass. One that is under way goes on.
     pub fn remove(&mut self, key: &K) {
         self.backoff.succeeded(key);
         self.queue.remove(key);
