@@ -2,9 +2,12 @@
 
 mod api;
 mod children;
+mod claims;
+mod elastic;
 mod ends;
 mod order;
 mod restarts;
+mod rules;
 mod stories;
 mod suspension;
 
@@ -37,11 +40,15 @@ pub(crate) fn all() -> Vec<Case> {
     let rooms = [
         api::CASES,
         children::CASES,
+        elastic::CASES,
         order::CASES,
         restarts::CASES,
+        rules::CASES,
         suspension::CASES,
         ends::CASES,
         stories::CASES,
+        // A cluster that has heard of JobSets just now may not clean up after them yet.
+        claims::CASES,
     ];
     let copy = |case: &Case| Case { name: case.name, run: case.run };
     rooms.into_iter().flatten().map(copy).collect()

@@ -151,7 +151,12 @@ impl World {
 
     /// The pods of a Job that run, once all do that should.
     pub(crate) async fn running(&self, job: &str) -> Result<Vec<Pod>> {
-        self.until(&format!("all pods of Job {job} run"), async || {
+        self.in_phase(job, "Running").await
+    }
+
+    /// The pods of a Job that are in a phase, once all are that should.
+    async fn in_phase(&self, job: &str, wanted_phase: &str) -> Result<Vec<Pod>> {
+        self.until(&format!("all pods of Job {job} are {wanted_phase}"), async || {
             let Some(owner) = self.api::<Job>().get_opt(job).await? else {
                 return Ok(Err("the Job is not there".to_owned()));
             };
@@ -162,12 +167,25 @@ impl World {
             let params =
                 ListParams::default().labels(&format!("batch.kubernetes.io/controller-uid={uid}"));
             let mut pods = self.api::<Pod>().list(&params).await?.items;
-            pods.retain(|pod| phase(pod) == "Running");
+            pods.retain(|pod| {
+                phase(pod) == wanted_phase && pod.metadata.deletion_timestamp.is_none()
+            });
             let is_met = i32::try_from(pods.len()) == Ok(wanted)
                 && owner.metadata.deletion_timestamp.is_none();
-            Ok(if is_met { Ok(pods) } else { Err(format!("{} of {wanted} run", pods.len())) })
+            Ok(if is_met { Ok(pods) } else { Err(format!("{} of {wanted} are", pods.len())) })
         })
         .await
+    }
+
+    /// Lets the pods of a Job be placed that wait at a gate, once all of them do.
+    pub(crate) async fn open(&self, job: &str) -> Result<()> {
+        let pods = self.in_phase(job, "Pending").await?;
+        let open = Patch::Merge(json!({"spec": {"schedulingGates": null}}));
+        for pod in pods {
+            let params = PatchParams::default();
+            self.api::<Pod>().patch(&pod.name_any(), &params, &open).await?;
+        }
+        Ok(())
     }
 
     /// Ends all pods of a Job with an exit code, once they run.
@@ -216,10 +234,16 @@ impl World {
         .await
     }
 
-    /// Waits for an event of this reason; says what it is.
+    /// Waits for an event of this reason about the JobSet `js`; says what it is.
     pub(crate) async fn until_event(&self, reason: &str) -> Result<Event> {
-        self.until(&format!("an event {reason}"), async || {
-            let events = self.api::<Event>().list(&ListParams::default()).await?.items;
+        self.until_event_of("js", reason).await
+    }
+
+    /// Waits for an event of this reason about a JobSet; says what it is.
+    pub(crate) async fn until_event_of(&self, name: &str, reason: &str) -> Result<Event> {
+        self.until(&format!("an event {reason} about {name}"), async || {
+            let mut events = self.api::<Event>().list(&ListParams::default()).await?.items;
+            events.retain(|event| event.involved_object.name.as_deref() == Some(name));
             let reasons: Vec<_> = events.iter().map(|event| event.reason.clone()).collect();
             let found = events.into_iter().find(|event| event.reason.as_deref() == Some(reason));
             Ok(found.ok_or_else(|| format!("there are {reasons:?}")))
@@ -265,6 +289,14 @@ pub(crate) fn group(name: &str, replicas: i32, pods: i32) -> Value {
     }}})
 }
 
+/// A replicated job of one Job whose pod is placed only when the case opens its gate.
+pub(crate) fn gated(name: &str) -> Value {
+    let mut group = group(name, 1, 1);
+    let pod = &mut group["template"]["spec"]["template"]["spec"];
+    pod["schedulingGates"] = json!([{"name": "lockstep.dev/conformance"}]);
+    group
+}
+
 /// The same with more members.
 pub(crate) fn with(mut group: Value, members: Value) -> Value {
     if let (Value::Object(group), Value::Object(members)) = (&mut group, members) {
@@ -277,6 +309,13 @@ pub(crate) fn with(mut group: Value, members: Value) -> Value {
 pub(crate) fn condition(jobset: &Value, kind: &str) -> Value {
     let conditions = jobset["status"]["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|condition| condition["type"] == kind);
+    found.cloned().unwrap_or_default()
+}
+
+/// What the status of a JobSet says of a replicated job; null when it says nothing.
+pub(crate) fn group_status(jobset: &Value, name: &str) -> Value {
+    let groups = jobset["status"]["replicatedJobsStatus"].as_array();
+    let found = groups.into_iter().flatten().find(|group| group["name"] == name);
     found.cloned().unwrap_or_default()
 }
 

@@ -4,13 +4,14 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::cases;
-use crate::world::{World, condition, group, same};
+use crate::world::{World, condition, group, group_status, same};
 
 cases!(
     all_jobs_complete_a_set,
     a_target_completes_a_set,
     any_job_completes_a_set,
     a_set_is_deleted_after_its_time,
+    a_job_that_is_deleted_after_its_time_counts_and_is_not_run_again,
     what_cannot_be_created_is_told_once,
     a_set_of_another_controller_is_left_alone,
 );
@@ -68,6 +69,34 @@ async fn a_set_is_deleted_after_its_time(world: World) -> Result<()> {
             Ok(if is_there { Err("it is there".to_owned()) } else { Ok(()) })
         })
         .await
+}
+
+async fn a_job_that_is_deleted_after_its_time_counts_and_is_not_run_again(
+    world: World,
+) -> Result<()> {
+    let mut fleeting = group("a", 2, 1);
+    fleeting["template"]["spec"]["ttlSecondsAfterFinished"] = 1.into();
+    let rule = json!({"name": "leave", "action": "FailJob", "targetReplicatedJobs": ["a"]});
+    let spec = json!({"failurePolicy": {"maxRestarts": 1, "rules": [rule]},
+        "successPolicy": {"operator": "All", "targetReplicatedJobs": ["b"]},
+        "replicatedJobs": [fleeting, group("b", 1, 1)]});
+    world.jobset(spec).await?;
+    world.end("js-a-0", 0).await?;
+    world.end("js-a-1", 1).await?;
+    world.until_jobs(0, &["js-b-0"]).await?;
+    world.still_jobs(&["js-b-0"]).await?;
+    let counts = |jobset: &Value| {
+        let own = group_status(jobset, "a");
+        (own["succeeded"].clone(), own["failed"].clone())
+    };
+    same("the counts", counts(&world.get("js").await?), (json!(1), json!(1)))?;
+    // The next attempt runs all of it.
+    world.end("js-b-0", 1).await?;
+    world.until_jobs(1, &["js-a-0", "js-a-1", "js-b-0"]).await?;
+    for job in ["js-a-0", "js-a-1", "js-b-0"] {
+        world.end(job, 0).await?;
+    }
+    completed(&world).await.map(drop)
 }
 
 async fn what_cannot_be_created_is_told_once(world: World) -> Result<()> {

@@ -4,11 +4,12 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::cases;
-use crate::world::{World, condition, group, same, with};
+use crate::world::{World, condition, gated, group, same, with};
 
 cases!(
     in_order_each_group_waits_for_the_one_before,
     order_holds_after_a_restart,
+    a_restart_waits_for_the_first_again,
     a_dependency_waits_for_ready,
     a_dependency_waits_for_complete,
     any_order_starts_all_at_once,
@@ -59,6 +60,27 @@ async fn order_holds_after_a_restart(world: World) -> Result<()> {
     let jobs = world.jobs().await?;
     let made: Vec<_> = jobs.iter().map(|job| job.metadata.creation_timestamp.clone()).collect();
     same("the first is the oldest", made.iter().all(|at| *at >= made[0]), true)
+}
+
+async fn a_restart_waits_for_the_first_again(world: World) -> Result<()> {
+    world.jobset(in_order(gated("a"))).await?;
+    let all = ["js-a-0", "js-b-0", "js-b-1"];
+    world.until_jobs(0, &["js-a-0"]).await?;
+    world.open("js-a-0").await?;
+    world.until_jobs(0, &all).await?;
+    world.end("js-b-1", 1).await?;
+    world.until_jobs(1, &["js-a-0"]).await?;
+    world.still_jobs(&["js-a-0"]).await?;
+    let wanted = ["JobSetStartupPolicyCompleted", "False", "StartupPolicyInOrder"];
+    let jobset = world.until_condition("js", wanted).await?;
+    let message = &condition(&jobset, wanted[0])["message"];
+    same("the message", message, &json!("replicated job a is starting"))?;
+    world.open("js-a-0").await?;
+    world.until_jobs(1, &all).await?;
+    for job in all {
+        world.end(job, 0).await?;
+    }
+    world.until_ended("js", "Completed").await.map(drop)
 }
 
 async fn a_dependency_waits_for_ready(world: World) -> Result<()> {

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::cases;
-use crate::world::{World, attempt_of, condition, group, same};
+use crate::world::{World, attempt_of, condition, group, group_status, same};
 
 cases!(
     without_a_policy_a_failure_is_final,
@@ -141,9 +141,7 @@ async fn one_job_is_restarted_alone(world: World) -> Result<()> {
     same("the other Job", jobs.last().and_then(ResourceExt::uid), other)?;
     same("its attempt", jobs.first().map(attempt_of), Some("0".to_owned()))?;
     let jobset = world.get("js").await?;
-    let statuses = jobset["status"]["replicatedJobsStatus"].as_array().cloned().unwrap_or_default();
-    let own = statuses.iter().find(|status| status["name"] == "a").cloned().unwrap_or_default();
-    same("jobRestarts", &own["jobRestarts"], &json!([1]))?;
+    same("jobRestarts", &group_status(&jobset, "a")["jobRestarts"], &json!([1]))?;
     same("restarts", jobset["status"]["restarts"].as_i64().unwrap_or_default(), 0)
 }
 

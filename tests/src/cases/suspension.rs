@@ -5,12 +5,13 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::cases;
-use crate::world::{World, condition, group, same};
+use crate::world::{World, condition, gated, group, same};
 
 cases!(
     a_suspended_set_runs_when_resumed,
     a_running_set_is_suspended,
     order_holds_when_resumed,
+    a_set_is_suspended_while_it_starts_and_resumed_in_order,
     templates_may_change_while_suspended,
 );
 
@@ -79,6 +80,36 @@ async fn order_holds_when_resumed(world: World) -> Result<()> {
     until_suspended(&world, &[false, true]).await?;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     until_suspended(&world, &[false, true]).await
+}
+
+/// A scenario of KEP-104.
+async fn a_set_is_suspended_while_it_starts_and_resumed_in_order(world: World) -> Result<()> {
+    let spec = json!({"startupPolicy": {"startupPolicyOrder": "InOrder"},
+        "replicatedJobs": [gated("a"), group("b", 1, 1)]});
+    world.jobset(spec).await?;
+    world.until_jobs(0, &["js-a-0"]).await?;
+    world.still_jobs(&["js-a-0"]).await?;
+    suspend(&world, true).await?;
+    world.until_jobs(0, &BOTH).await?;
+    until_suspended(&world, &[true, true]).await?;
+    world.until_condition("js", ["Suspended", "True", "SuspendedJobs"]).await?;
+    suspend(&world, false).await?;
+    until_suspended(&world, &[false, true]).await?;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    until_suspended(&world, &[false, true]).await?;
+    // Until all of it has started it counts as suspended.
+    let jobset = world.get("js").await?;
+    same("Suspended", &condition(&jobset, "Suspended")["status"], &json!("True"))?;
+    let starting = condition(&jobset, "JobSetStartupPolicyCompleted");
+    let found = (&starting["status"], &starting["message"]);
+    same("what starts", found, (&json!("False"), &json!("replicated job a is starting")))?;
+    world.open("js-a-0").await?;
+    until_suspended(&world, &[false, false]).await?;
+    world.until_condition("js", ["Suspended", "False", "ResumeJobs"]).await?;
+    for job in BOTH {
+        world.end(job, 0).await?;
+    }
+    world.until_ended("js", "Completed").await.map(drop)
 }
 
 async fn templates_may_change_while_suspended(world: World) -> Result<()> {
