@@ -327,6 +327,57 @@ mod tests {
     }
 
     #[test]
+    fn a_jobset_is_described_with_the_rule_for_each_failed_job() {
+        use crate::run::jobset::tests::{condition, object, status};
+        let mut set = object(status(1, 1, 0, 0));
+        set["status"]["replicatedJobsStatus"][0]["jobRestarts"] = json!([0, 1]);
+        set["spec"]["failurePolicy"]["rules"] = json!([
+            {"name": "leave", "action": "FailJob", "targetReplicatedJobs": ["workers"],
+                "onJobFailureReasons": ["BackoffLimitExceeded", "DeadlineExceeded"]},
+            {"name": "bug", "action": "FailJobSet", "onJobFailureMessagePatterns": ["segfault"]}]);
+        set["status"]["conditions"] = json!([condition(
+            "Failed",
+            true,
+            "FailJobSetFailurePolicyAction",
+            "applying FailJobSet failure policy action (first failed job: train-driver-0)"
+        )]);
+        let job = |name: &str, group: &str, attempts: [&str; 2], why: [&str; 2]| {
+            json!({"metadata": {"name": name, "labels": {JOBSET_NAME: "train",
+                "jobset.sigs.k8s.io/replicatedjob-name": group,
+                "jobset.sigs.k8s.io/job-index": name.rsplit('-').next(),
+                "jobset.sigs.k8s.io/restart-attempt": attempts[0],
+                "jobset.sigs.k8s.io/job-restart-attempt": attempts[1]}},
+                "spec": {"completions": 2}, "status": {"startTime": "2026-01-01T00:00:00Z",
+                "conditions": [{"type": "Failed", "status": "True", "reason": why[0],
+                    "message": why[1]}]}})
+        };
+        let jobs = vec![
+            job("train-driver-0", "driver", ["1", "0"], ["PodFailurePolicy", "a segfault"]),
+            job("train-workers-0", "workers", ["1", "0"], ["DeadlineExceeded", "too long"]),
+            job("train-workers-1", "workers", ["1", "1"], ["FailedIndexes", "1"]),
+            // Of before: the rule for it has been applied.
+            job("train-workers-2", "workers", ["0", "0"], ["BackoffLimitExceeded", "m"]),
+            job("train-workers-1", "workers", ["1", "0"], ["BackoffLimitExceeded", "m"]),
+        ];
+        let screen = describe(&set, &Seen { jobs, ..Seen::default() }, now());
+        let found = screen.lines().skip_while(|line| !line.starts_with("Failed Jobs:"));
+        let table: Vec<String> = found
+            .take_while(|line| !line.starts_with("Jobs:"))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let want = [
+            "Failed Jobs:",
+            "Job Reason Rule Action Why",
+            "--- ------ ---- ------ ---",
+            "train-driver-0 PodFailurePolicy bug FailJobSet for a message like \"segfault\"",
+            "train-workers-0 DeadlineExceeded leave FailJob for the reason DeadlineExceeded and \
+             for replicated job workers",
+            "train-workers-1 FailedIndexes <none> RestartJobSet no rule matches",
+        ];
+        assert_eq!(table, want);
+    }
+
+    #[test]
     fn a_job_is_described_with_its_policies() {
         let job = include_str!("../tests/data/described-job.yaml");
         let job = crate::manifest::parse("job.yaml", job).expect("valid");

@@ -1,7 +1,7 @@
 //! A JobSet in full: its replicated jobs, what is left of its restarts, what it waits for.
 
 use lockstep_api::{
-    jobset::{FailurePolicyRule, RestartRecord, StartupOrder, SuccessOperator, names},
+    jobset::{Action, FailurePolicyRule, RestartRecord, StartupOrder, SuccessOperator, names},
     labels::jobset::RESTARTS_MAX_PREFIX,
 };
 use serde_json::{Value, json};
@@ -12,14 +12,22 @@ use super::{
     text::{Text, scalar},
 };
 use crate::run::{
-    job::Job,
-    jobset::{JobSet, Phase},
+    job::{self, Job, Why},
+    jobset::{Failure, JobSet, Phase, why_matches},
 };
+
+/// Why a Job is answered by no rule.
+const NO_MATCH: &str = "no rule matches";
 
 /// Describes a JobSet and its Jobs, up to its events.
 pub(super) fn describe(object: &Value, jobs: &[Value], text: &mut Text) {
-    let set = JobSet::read(object);
+    let mut set = JobSet::read(object);
     let jobs: Vec<Job> = jobs.iter().map(Job::read).filter(|job| is_of(job, &set)).collect();
+    for job in jobs.iter().filter(|job| job.phase == job::Phase::Failed && !job.is_deleting) {
+        if let Some(member) = &job.member {
+            set.history.failed(&job.name, member, &job.why);
+        }
+    }
     object_head(object, text);
     text.field(0, "Created At", moment(&object["metadata"]["creationTimestamp"]));
     text.field(0, "State", state(&set));
@@ -38,6 +46,7 @@ pub(super) fn describe(object: &Value, jobs: &[Value], text: &mut Text) {
     network(&set, text);
     replicated_jobs(&set, text);
     restarts(&set, text);
+    failed(&set, &jobs, text);
     children(&jobs, text);
     conditions(&object["status"]["conditions"], text);
 }
@@ -173,13 +182,62 @@ fn restarts(set: &JobSet, text: &mut Text) {
         return;
     }
     text.line(0, "Last Restarts:");
-    text.line(1, "Attempt\tAt\tJob\tReason\tRule\tAction");
-    text.line(1, "-------\t--\t---\t------\t----\t------");
+    text.line(1, "Attempt\tAt\tJob\tReason\tRule\tAction\tWhy");
+    text.line(1, "-------\t--\t---\t------\t----\t------\t---");
     for record in records {
         let at = record.time.as_ref().map(|time| json!(time.0.to_string()));
         let rule = if record.rule.is_empty() { "<none>" } else { &record.rule };
         let (attempt, at) = (record.attempt.to_string(), moment(&at.unwrap_or_default()));
-        let cells = [&attempt, &at, &record.job, &record.reason, rule, &record.action];
+        let why = why_restarted(set, record);
+        let cells = [&attempt, &at, &record.job, &record.reason, rule, &record.action, &why];
+        text.line(1, &cells.join("\t"));
+    }
+    text.end_block();
+}
+
+/// Why the rule of a restart matched, as far as the JobSet still has it.
+fn why_restarted(set: &JobSet, record: &RestartRecord) -> String {
+    if record.rule.is_empty() {
+        return NO_MATCH.to_owned();
+    }
+    let mut rules = set.spec.failure_policy.iter().flat_map(|policy| &policy.rules);
+    let Some(rule) = rules.find(|rule| rule.name == record.rule) else {
+        return "<unknown>".to_owned();
+    };
+    let is_of = |group: &&str| {
+        let index = record.job.strip_prefix(&format!("{}-{group}-", set.name));
+        index.is_some_and(|index| index.parse::<u32>().is_ok())
+    };
+    let mut groups = set.spec.replicated_jobs.iter().map(|job| job.name.as_str());
+    let group = groups.find(is_of).unwrap_or_default().to_owned();
+    let why = Why { reason: record.reason.clone(), message: record.message.clone() };
+    why_matches(rule, &Failure { group, why })
+}
+
+/// The Jobs of this attempt that have failed, and the rule that answers each.
+fn failed(set: &JobSet, jobs: &[Job], text: &mut Text) {
+    let is_failed = |job: &&Job| {
+        let member = job.member.as_ref();
+        job.phase == job::Phase::Failed
+            && !job.is_deleting
+            && member.is_some_and(|member| set.is_current(member))
+    };
+    let failed: Vec<&Job> = jobs.iter().filter(is_failed).collect();
+    if failed.is_empty() || set.spec.failure_policy.is_none() {
+        return;
+    }
+    text.line(0, "Failed Jobs:");
+    text.line(1, "Job\tReason\tRule\tAction\tWhy");
+    text.line(1, "---\t------\t----\t------\t---");
+    for job in failed {
+        let answer = set.rule_for(&job.name).zip(set.history.failure(&job.name));
+        let (rule, action, why) = match answer {
+            Some(((_, rule), failure)) => {
+                (rule.name.as_str(), rule.action, why_matches(rule, failure))
+            }
+            None => ("<none>", Action::RestartJobSet, NO_MATCH.to_owned()),
+        };
+        let cells = [&job.name, &job.why.reason, rule, action.as_str(), &why];
         text.line(1, &cells.join("\t"));
     }
     text.end_block();

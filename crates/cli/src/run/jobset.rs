@@ -1,6 +1,7 @@
 //! One JobSet of a run: where it stands, how far its replicated jobs are, and what is left of its
 //! restarts.
 
+mod answer;
 mod history;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -16,7 +17,10 @@ use lockstep_api::{
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use self::history::{Failure, History, Restart};
+pub(crate) use self::{
+    answer::why_matches,
+    history::{Failure, History, Restart},
+};
 use super::job::Why;
 
 /// Where a JobSet stands.

@@ -125,6 +125,41 @@ fn sets_on_a_running_cluster_are_run_listed_and_described() {
     }
 }
 
+#[test]
+fn the_rule_that_leaves_a_job_failed_or_fails_the_set_is_named() {
+    let up = Up::start();
+    let policy = |rule: &str| format!("failurePolicy: {{maxRestarts: 2, rules: [{rule}]}}");
+    let script = "case $HOSTNAME in *-w-1-*) exit 3;; esac; sleep 1";
+    let leave = policy("{name: leave, action: FailJob, targetReplicatedJobs: [w]}");
+    let bug =
+        policy("{name: bug, action: FailJobSet, onJobFailureReasons: [BackoffLimitExceeded]}");
+    let cases = [
+        (
+            "left",
+            leave,
+            "leave says FailJob, for replicated job w",
+            "jobset/left leaves job/left-w-1",
+        ),
+        (
+            "bad",
+            bug,
+            "bug says FailJobSet, for the reason BackoffLimitExceeded",
+            "jobset/bad failed",
+        ),
+    ];
+    for (name, policy, rule, news) in cases {
+        let (code, _, said) = up.run("run --cluster -", &set(name, &policy, script));
+        assert_eq!(code, Some(1), "{said}");
+        let is_told = |line: &str| line.contains(news) && line.contains(&format!("rule {rule}"));
+        assert!(said.lines().any(is_told), "{said}");
+        let (_, described, _) = up.run(&format!("describe jobset {name}"), "");
+        let wanted = rule.replace(" says ", " ").replace(", ", " ");
+        let wanted = format!("{name}-w-1 BackoffLimitExceeded {wanted}");
+        let is_row = |line: &str| line.split_whitespace().eq(wanted.split_whitespace());
+        assert!(described.lines().any(is_row), "{wanted}\n{described}");
+    }
+}
+
 const CLAIM: &str = "volumeClaimPolicies: [{templates: [{metadata: {name: data}, spec: \
                      {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}], \
                      retentionPolicy: {whenDeleted: Retain}}]";

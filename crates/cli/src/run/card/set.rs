@@ -1,14 +1,14 @@
 //! The card of a JobSet: which rule decided about which Job, what came before, and who is to blame.
 
 use lockstep_api::{
-    jobset::{Action, FailurePolicyRule},
+    jobset::Action,
     reasons::jobset::{FAILED_JOBS, REACHED_MAX_RESTARTS},
 };
 
 use super::{Evidence, blame, field, head, rule};
 use crate::run::{
     job::Job,
-    jobset::{Failure, JobSet, Phase},
+    jobset::{JobSet, Phase, why_matches},
     model::Model,
     style::Paint,
 };
@@ -81,42 +81,27 @@ fn decision(set: &JobSet) -> String {
     let Some(policy) = &set.spec.failure_policy else {
         return format!("no spec.failurePolicy, so one failed Job is enough: {message}");
     };
-    let matched = job.and_then(|job| set.rule_for(job).zip(set.history.failure(job)));
-    let matched = match matched {
-        Some(((at, rule), failure)) => {
-            let (name, action) = (&rule.name, rule.action.as_str());
-            format!("spec.failurePolicy.rules[{at}] ({name}: {action}), {}", reason(rule, failure))
+    let rule = job.and_then(|job| set.rule_for(job));
+    let matched = match (job.and_then(|job| set.history.failure(job)), rule) {
+        (Some(failure), Some((at, rule))) => {
+            let (name, action, why) =
+                (&rule.name, rule.action.as_str(), why_matches(rule, failure));
+            format!("spec.failurePolicy.rules[{at}] ({name}: {action}), {why}")
         }
-        None => format!("no rule matches, so {}", Action::RestartJobSet.as_str()),
+        (Some(_), None) => format!("no rule matches, so {}", Action::RestartJobSet.as_str()),
+        (None, _) => "nobody told what the Job failed of".to_owned(),
     };
     match set.why.reason.as_str() {
         REACHED_MAX_RESTARTS => {
             let (most, used) = (policy.max_restarts, set.restarts_counted());
-            let rule = job.and_then(|job| set.rule_for(job)).map(|(_, rule)| &rule.name);
+            let rule = rule.map(|(_, rule)| &rule.name);
             let own = rule.filter(|rule| message.contains(&format!("failure policy rule {rule}")));
             if let Some(budget) = own.and_then(|rule| set.rule_budget(rule)) {
                 return format!("{matched}; {budget}: {message}");
             }
             format!("{matched}; spec.failurePolicy.maxRestarts {most}, {used} used: {message}")
         }
-        FAILED_JOBS => message.clone(),
+        FAILED_JOBS => format!("{matched}; nothing else is left to run: {message}"),
         _ => format!("{matched}: {message}"),
     }
-}
-
-/// Why a rule matches a failure: everything it asks for.
-fn reason(rule: &FailurePolicyRule, failure: &Failure) -> String {
-    let mut parts = Vec::new();
-    if !rule.on_job_failure_reasons.is_empty() {
-        parts.push(format!("for the reason {}", failure.why.reason));
-    }
-    if !rule.on_job_failure_message_patterns.is_empty() {
-        let patterns = rule.on_job_failure_message_patterns.iter();
-        let patterns: Vec<String> = patterns.map(|pattern| format!("{pattern:?}")).collect();
-        parts.push(format!("for a message like {}", patterns.join(" or ")));
-    }
-    if !rule.target_replicated_jobs.is_empty() {
-        parts.push(format!("for replicated job {}", failure.group));
-    }
-    if parts.is_empty() { "which matches every failure".to_owned() } else { parts.join(" and ") }
 }

@@ -109,6 +109,24 @@ fn the_card_of_a_set_names_rule_job_and_pod() {
     text.push_str(&lines(&model, &Evidence::default(), Paint::new(false)).join("\n"));
     text.push_str("\n\n");
 
+    // A Job that was left failed, and then nothing else was left; and one that nobody saw.
+    for is_seen in [true, false] {
+        let left = |kind: &str, reason: &str, message: &str| {
+            let mut set = set(0, kind, reason, message);
+            set["spec"]["failurePolicy"]["rules"][1]["action"] = json!("FailJob");
+            set
+        };
+        let mut model = Model::new(true);
+        model.add(&left("RestartingJobSet", "", ""));
+        if is_seen {
+            model.see_job(&child(0, "BackoffLimitExceeded"));
+        }
+        let failing = "jobset failed due to one or more job failures";
+        model.see_set(&left("Failed", "FailedJobs", failing));
+        text.push_str(&lines(&model, &Evidence::default(), Paint::new(false)).join("\n"));
+        text.push_str("\n\n");
+    }
+
     let mut held = Model::new(true);
     held.add(&object(status(0, 0, 0, 0)));
     text.push_str(&lines(&held, &Evidence::default(), Paint::new(false)).join("\n"));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lockstep_api::{
-    jobset::{FailurePolicyRule, RestartRecord, names},
+    jobset::{RestartRecord, names},
     reasons::jobset::{FAILURE_POLICY_PREFIX, RESTARTING},
 };
 
@@ -185,14 +185,6 @@ impl JobSet {
     fn records(&self, attempt: i32) -> impl Iterator<Item = &RestartRecord> {
         let records = self.status.lockstep.iter().flat_map(|own| &own.last_restarts);
         records.filter(move |record| record.attempt == attempt)
-    }
-
-    /// The rule that answers the failure of a Job, and its place.
-    pub(crate) fn rule_for(&self, job: &str) -> Option<(usize, &FailurePolicyRule)> {
-        let failure = self.history.failure(job)?;
-        let Why { reason, message } = &failure.why;
-        let rules = self.spec.failure_policy.iter().flat_map(|policy| &policy.rules);
-        rules.enumerate().find(|(_, rule)| rule.matches(&failure.group, reason, message))
     }
 
     /// The Job that a message of the controller names, if it names one.

@@ -73,6 +73,10 @@ impl Model {
             && let Some(set) = self.sets.get_mut(&(name.0.clone(), member.set.clone()))
         {
             set.history.failed(&job.name, member, &job.why);
+            if before != Some(job::Phase::Failed) {
+                let note = answer_note(set, &job.name, member);
+                note.into_iter().for_each(|note| seen.tell(false, note));
+            }
         }
         self.jobs.insert(name, job);
         seen
@@ -177,6 +181,8 @@ impl Model {
     pub(super) fn fate_of_set(&self, set: &JobSet) -> Fate {
         match set.phase {
             jobset::Phase::Completed => return Fate::Succeeded,
+            // What is explained in the end needs the Job; it is told of on another watch.
+            jobset::Phase::Failed if self.awaits_cause(set) => return Fate::Stalled,
             jobset::Phase::Failed | jobset::Phase::Gone => return Fate::Failed,
             _ => {}
         }
@@ -206,6 +212,13 @@ impl Model {
         } else {
             Fate::Going
         }
+    }
+
+    /// Whether a Job that a set failed of is not known to have failed yet.
+    fn awaits_cause(&self, set: &JobSet) -> bool {
+        let job = JobSet::first_failed(&set.why.message);
+        let job = job.and_then(|job| self.jobs.get(&(set.namespace.clone(), job.to_owned())));
+        job.is_some_and(|job| !job.has_ended() && !job.is_deleting)
     }
 
     /// Forgets what ended in attempts before this one: a JobSet may restart for ever.
@@ -240,7 +253,25 @@ fn set_words(set: &JobSet) -> String {
         }
         jobset::Phase::Running => "is running".to_owned(),
         jobset::Phase::Completed => format!("succeeded ({reason}: {message})"),
-        jobset::Phase::Failed => format!("failed ({reason}: {message})"),
+        jobset::Phase::Failed => {
+            let answer = JobSet::first_failed(message).and_then(|job| set.answer_words(job));
+            let answer = answer.map(|words| format!(": {words}")).unwrap_or_default();
+            format!("failed ({reason}: {message}){answer}")
+        }
+    }
+}
+
+/// What answers a Job that failed, as news: that it is left so, or what the set had failed of
+/// before this Job was told of. Restarts are news of the set.
+fn answer_note(set: &JobSet, job: &str, member: &Member) -> Option<String> {
+    let words = set.answer_words(job)?;
+    let is_cause = set.phase == jobset::Phase::Failed
+        && set.is_current(member)
+        && JobSet::first_failed(&set.why.message) == Some(job);
+    if set.leaves(job, member) {
+        Some(format!("jobset/{} leaves job/{job}: {words}", set.name))
+    } else {
+        is_cause.then(|| format!("jobset/{} failed of job/{job}: {words}", set.name))
     }
 }
 

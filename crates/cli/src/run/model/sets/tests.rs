@@ -99,6 +99,93 @@ fn jobs_of_the_next_attempt_take_the_place_of_those_before() {
     assert_eq!(model.state(), State::Going);
 }
 
+/// The set with other rules.
+fn with_rules(rules: Value, status: Value) -> Value {
+    let mut set = object(status);
+    set["spec"]["failurePolicy"]["rules"] = rules;
+    set
+}
+
+#[test]
+fn a_job_that_a_rule_leaves_failed_is_told_with_the_rule() {
+    let rules = json!([
+        {"name": "bug", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+        {"name": "leave", "action": "FailJob", "onJobFailureMessagePatterns": ["^m"],
+            "targetReplicatedJobs": ["workers"]}]);
+    let mut model = Model::new(true);
+    model.add(&with_rules(rules.clone(), status(1, 0, 1, 2)));
+    let gone = job("train-workers-0", "workers", 0, failed("BackoffLimitExceeded"));
+    let seen = model.see_job(&gone);
+    assert_eq!(texts(&seen).len(), 1, "nothing answers a Job of the attempt before");
+    let left = job("train-workers-0", "workers", 1, failed("BackoffLimitExceeded"));
+    let seen = model.see_job(&left);
+    let want = "jobset/train leaves job/train-workers-0: rule leave says FailJob, for a message \
+                like \"^m\" and for replicated job workers";
+    assert_eq!(texts(&seen), ["job/train-workers-0 failed (BackoffLimitExceeded: m)", want],);
+    assert!(texts(&model.see_job(&left)).is_empty(), "told already");
+    let seen = model.see_job(&job("train-driver-0", "driver", 1, failed("Other")));
+    assert_eq!(texts(&seen).len(), 1, "no rule leaves it");
+
+    let mut ended = status(1, 0, 0, 0);
+    let message = "jobset failed due to one or more job failures (first failed job: \
+                   train-workers-0)";
+    ended["conditions"] = json!([condition("Failed", true, "FailedJobs", message)]);
+    let seen = model.see_set(&with_rules(rules, ended));
+    let want = format!(
+        "jobset/train failed (FailedJobs: {message}): rule leave says FailJob, for a message like \
+         \"^m\" and for replicated job workers"
+    );
+    assert_eq!(texts(&seen), [want]);
+}
+
+#[test]
+fn a_set_that_a_rule_fails_is_told_with_the_rule() {
+    let bug = json!([{"name": "bug", "action": "FailJobSet", "onJobFailureReasons": ["Why"]}]);
+    let any = json!([{"name": "any", "action": "FailJobSet"}]);
+    let message = "applying FailJobSet failure policy action (first failed job: train-driver-0)";
+    let cases = [
+        (bug, "Why", ": rule bug says FailJobSet, for the reason Why"),
+        (any.clone(), "Why", ": rule any says FailJobSet, which matches every failure"),
+        // Nobody told of the Job: no rule is made up.
+        (any, "", ""),
+    ];
+    for (rules, reason, want) in cases {
+        let mut model = Model::new(true);
+        model.add(&with_rules(rules.clone(), status(0, 0, 1, 2)));
+        if !reason.is_empty() {
+            model.see_job(&job("train-driver-0", "driver", 0, failed(reason)));
+        }
+        let mut ended = status(0, 0, 0, 0);
+        ended["conditions"] =
+            json!([condition("Failed", true, "FailJobSetFailurePolicyAction", message)]);
+        let seen = model.see_set(&with_rules(rules, ended));
+        let want = format!("jobset/train failed (FailJobSetFailurePolicyAction: {message}){want}");
+        assert_eq!(texts(&seen), [want]);
+    }
+}
+
+#[test]
+fn a_set_that_has_failed_waits_for_news_of_the_job_it_failed_of() {
+    let rules = json!([{"name": "any", "action": "FailJobSet"}]);
+    let message = "applying FailJobSet failure policy action (first failed job: train-driver-0)";
+    let mut ended = status(0, 0, 0, 0);
+    ended["conditions"] =
+        json!([condition("Failed", true, "FailJobSetFailurePolicyAction", message)]);
+    let mut model = Model::new(true);
+    model.add(&with_rules(rules.clone(), status(0, 0, 1, 2)));
+    model.see_job(&job("train-driver-0", "driver", 0, json!({"active": 1})));
+    model.see_set(&with_rules(rules, ended));
+    let mut gone = model.clone();
+    assert_eq!(model.state(), State::Stalled);
+    let seen = model.see_job(&job("train-driver-0", "driver", 0, failed("Why")));
+    let want = "jobset/train failed of job/train-driver-0: rule any says FailJobSet, which matches \
+                every failure";
+    assert_eq!(texts(&seen), ["job/train-driver-0 failed (Why: m)", want]);
+    assert_eq!(model.state(), State::Over(Exit::Failed));
+    gone.job_gone("default", "train-driver-0", "train-driver-0-0");
+    assert_eq!(gone.state(), State::Over(Exit::Failed), "nothing will be told of it");
+}
+
 #[test]
 fn pods_of_attempts_long_past_are_forgotten() {
     let mut model = run_of_set();
