@@ -138,6 +138,19 @@ impl World {
         .await
     }
 
+    /// Waits until the Jobs are suspended or not, in the order of their names.
+    pub(crate) async fn until_suspended(&self, want: &[bool]) -> Result<()> {
+        self.until(&format!("Jobs suspended {want:?}"), async || {
+            let jobs = self.jobs().await?;
+            let found: Vec<bool> = jobs
+                .iter()
+                .map(|job| job.spec.as_ref().and_then(|spec| spec.suspend).unwrap_or_default())
+                .collect();
+            Ok(if found == want { Ok(()) } else { Err(format!("they are {found:?}")) })
+        })
+        .await
+    }
+
     /// Sees to it that no other Jobs come for a while.
     pub(crate) async fn still_jobs(&self, names: &[&str]) -> Result<()> {
         let begun = Instant::now();

@@ -1,6 +1,7 @@
 //! What starts when: `InOrder` and `dependsOn`.
 
 use anyhow::Result;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::cases;
@@ -12,6 +13,8 @@ cases!(
     a_restart_waits_for_the_first_again,
     a_dependency_waits_for_ready,
     a_dependency_waits_for_complete,
+    a_dependency_is_waited_for_again_after_a_restart,
+    a_restart_of_one_job_leaves_those_that_depend_on_it_alone,
     any_order_starts_all_at_once,
 );
 
@@ -104,6 +107,55 @@ async fn a_dependency_waits_for_complete(world: World) -> Result<()> {
     world.until_jobs(0, &["js-a-0", "js-a-1", "js-b-0"]).await?;
     world.end("js-b-0", 0).await?;
     world.until_ended("js", "Completed").await.map(drop)
+}
+
+/// A set whose replicated job `b` waits for `a` to be ready.
+fn dependent(first: Value, rules: Value) -> Value {
+    let last = with(group("b", 1, 1), json!({"dependsOn": [{"name": "a", "status": "Ready"}]}));
+    json!({"replicatedJobs": [first, last], "failurePolicy": {"maxRestarts": 1, "rules": rules}})
+}
+
+async fn a_dependency_is_waited_for_again_after_a_restart(world: World) -> Result<()> {
+    world.jobset(dependent(gated("a"), json!([]))).await?;
+    for attempt in 0..2 {
+        world.until_jobs(attempt, &["js-a-0"]).await?;
+        world.still_jobs(&["js-a-0"]).await?;
+        world.open("js-a-0").await?;
+        world.until_jobs(attempt, &["js-a-0", "js-b-0"]).await?;
+        if attempt == 0 {
+            world.end("js-b-0", 1).await?;
+        }
+    }
+    // And when it is suspended and goes on.
+    for is_on in [true, false] {
+        world.patch("js", json!({"spec": {"suspend": is_on}})).await?;
+        world.until_suspended(&[is_on, true]).await?;
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    world.until_suspended(&[false, true]).await?;
+    world.open("js-a-0").await?;
+    world.until_suspended(&[false, false]).await
+}
+
+async fn a_restart_of_one_job_leaves_those_that_depend_on_it_alone(world: World) -> Result<()> {
+    let rules = json!([{"name": "r", "action": "RestartJob", "targetReplicatedJobs": ["a"]}]);
+    world.jobset(dependent(gated("a"), rules)).await?;
+    world.open("js-a-0").await?;
+    let both = ["js-a-0", "js-b-0"];
+    world.until_jobs(0, &both).await?;
+    let before: Vec<_> = world.jobs().await?.iter().map(ResourceExt::uid).collect();
+    world.end("js-a-0", 1).await?;
+    world.until_event("RestartJobFailurePolicyAction").await?;
+    // It is not ready again, and what has started because it was runs on.
+    world
+        .until("the Job is made anew", async || {
+            let after: Vec<_> = world.jobs().await?.iter().map(ResourceExt::uid).collect();
+            let is_met = after.len() == 2 && after[0] != before[0];
+            Ok(if is_met { Ok(()) } else { Err(format!("{} Jobs", after.len())) })
+        })
+        .await?;
+    world.still_jobs(&both).await?;
+    same("the Job that depends", world.jobs().await?[1].uid(), before[1].clone())
 }
 
 async fn any_order_starts_all_at_once(world: World) -> Result<()> {

@@ -22,19 +22,6 @@ fn plain(order: &str) -> Value {
 
 const BOTH: [&str; 2] = ["js-a-0", "js-b-0"];
 
-async fn until_suspended(world: &World, want: &[bool]) -> Result<()> {
-    world
-        .until(&format!("Jobs suspended {want:?}"), async || {
-            let jobs = world.jobs().await?;
-            let found: Vec<bool> = jobs
-                .iter()
-                .map(|job| job.spec.as_ref().and_then(|spec| spec.suspend).unwrap_or_default())
-                .collect();
-            Ok(if found == want { Ok(()) } else { Err(format!("they are {found:?}")) })
-        })
-        .await
-}
-
 async fn suspend(world: &World, is_on: bool) -> Result<()> {
     Ok(world.patch("js", json!({"spec": {"suspend": is_on}})).await?)
 }
@@ -42,7 +29,7 @@ async fn suspend(world: &World, is_on: bool) -> Result<()> {
 async fn a_suspended_set_runs_when_resumed(world: World) -> Result<()> {
     world.jobset(plain("AnyOrder")).await?;
     world.until_jobs(0, &BOTH).await?;
-    until_suspended(&world, &[true, true]).await?;
+    world.until_suspended(&[true, true]).await?;
     let jobset = world.until_condition("js", ["Suspended", "True", "SuspendedJobs"]).await?;
     same(
         "the message",
@@ -50,7 +37,7 @@ async fn a_suspended_set_runs_when_resumed(world: World) -> Result<()> {
         &json!("jobset is suspended"),
     )?;
     suspend(&world, false).await?;
-    until_suspended(&world, &[false, false]).await?;
+    world.until_suspended(&[false, false]).await?;
     world.until_condition("js", ["Suspended", "False", "ResumeJobs"]).await?;
     world.until_event("ResumeJobs").await?;
     for job in BOTH {
@@ -63,7 +50,7 @@ async fn a_running_set_is_suspended(world: World) -> Result<()> {
     world.jobset(json!({"replicatedJobs": [group("a", 1, 1), group("b", 1, 1)]})).await?;
     world.running("js-b-0").await?;
     suspend(&world, true).await?;
-    until_suspended(&world, &[true, true]).await?;
+    world.until_suspended(&[true, true]).await?;
     world.until_condition("js", ["Suspended", "True", "SuspendedJobs"]).await?;
     suspend(&world, false).await?;
     world.running("js-a-0").await.map(drop)
@@ -77,9 +64,9 @@ async fn order_holds_when_resumed(world: World) -> Result<()> {
     // While suspended, order holds nothing back.
     world.until_jobs(0, &BOTH).await?;
     suspend(&world, false).await?;
-    until_suspended(&world, &[false, true]).await?;
+    world.until_suspended(&[false, true]).await?;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    until_suspended(&world, &[false, true]).await
+    world.until_suspended(&[false, true]).await
 }
 
 /// A scenario of KEP-104.
@@ -91,12 +78,12 @@ async fn a_set_is_suspended_while_it_starts_and_resumed_in_order(world: World) -
     world.still_jobs(&["js-a-0"]).await?;
     suspend(&world, true).await?;
     world.until_jobs(0, &BOTH).await?;
-    until_suspended(&world, &[true, true]).await?;
+    world.until_suspended(&[true, true]).await?;
     world.until_condition("js", ["Suspended", "True", "SuspendedJobs"]).await?;
     suspend(&world, false).await?;
-    until_suspended(&world, &[false, true]).await?;
+    world.until_suspended(&[false, true]).await?;
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    until_suspended(&world, &[false, true]).await?;
+    world.until_suspended(&[false, true]).await?;
     // Until all of it has started it counts as suspended.
     let jobset = world.get("js").await?;
     same("Suspended", &condition(&jobset, "Suspended")["status"], &json!("True"))?;
@@ -104,7 +91,7 @@ async fn a_set_is_suspended_while_it_starts_and_resumed_in_order(world: World) -
     let found = (&starting["status"], &starting["message"]);
     same("what starts", found, (&json!("False"), &json!("replicated job a is starting")))?;
     world.open("js-a-0").await?;
-    until_suspended(&world, &[false, false]).await?;
+    world.until_suspended(&[false, false]).await?;
     world.until_condition("js", ["Suspended", "False", "ResumeJobs"]).await?;
     for job in BOTH {
         world.end(job, 0).await?;
