@@ -14,7 +14,7 @@ mod types;
 mod update;
 mod validation;
 
-pub use matching::pattern_fault;
+pub use matching::{MessagePatterns, pattern_fault};
 pub use strategy::JobSetStrategy;
 pub use table::{PRINTED, Printed};
 pub use types::*;

@@ -1,37 +1,51 @@
 //! Which failures a rule of a failure policy is about.
 
-use regex::Regex;
-
 use super::{Action, FailurePolicyRule};
+use crate::re2::Pattern;
 
 impl FailurePolicyRule {
     /// Whether it is about a Job of this replicated job that failed with this reason and message.
+    /// `patterns` are its own.
     ///
-    /// Expressions that do not compile are skipped, and an action that this code does not know the
-    /// meaning of never decides.
-    pub fn matches(&self, replicated_job: &str, reason: &str, message: &str) -> bool {
+    /// An action that this code does not know the meaning of never decides.
+    pub fn matches(
+        &self,
+        patterns: &MessagePatterns,
+        replicated_job: &str,
+        reason: &str,
+        message: &str,
+    ) -> bool {
         let is_in =
             |list: &[String], text: &str| list.is_empty() || list.iter().any(|one| one == text);
-        let patterns = &self.on_job_failure_message_patterns;
         self.action != Action::Unknown
             && is_in(&self.on_job_failure_reasons, reason)
             && is_in(&self.target_replicated_jobs, replicated_job)
-            && (patterns.is_empty() || patterns.iter().any(|pattern| is_found(pattern, message)))
+            && (self.on_job_failure_message_patterns.is_empty() || patterns.is_found_in(message))
+    }
+}
+
+/// The message patterns of a rule, compiled. Those that do not compile are left out.
+#[derive(Clone, Debug, Default)]
+pub struct MessagePatterns {
+    patterns: Vec<Pattern>,
+}
+
+impl MessagePatterns {
+    /// Those of a rule.
+    pub fn of(rule: &FailurePolicyRule) -> Self {
+        let patterns = rule.on_job_failure_message_patterns.iter();
+        Self { patterns: patterns.filter_map(|pattern| Pattern::new(pattern).ok()).collect() }
+    }
+
+    /// Whether one of them is found in a message.
+    fn is_found_in(&self, message: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.is_found_in(message))
     }
 }
 
 /// Why an expression does not compile, in one line.
 pub fn pattern_fault(pattern: &str) -> Option<String> {
-    let error = Regex::new(pattern).err()?;
-    let text = error.to_string();
-    // The last line says what; those before draw where.
-    let last = text.lines().last().unwrap_or_default();
-    Some(last.trim_start_matches("error: ").to_owned())
-}
-
-/// Whether an expression is found in a message.
-fn is_found(pattern: &str, message: &str) -> bool {
-    Regex::new(pattern).is_ok_and(|regex| regex.is_match(message))
+    Pattern::new(pattern).err().map(|fault| fault.to_string())
 }
 
 #[cfg(test)]
@@ -58,13 +72,16 @@ mod tests {
             ("another target", rule(&["R"], &[], &["x"]), false),
             ("found in the middle", rule(&[], &["exit code 4."], &[]), true),
             ("not found", rule(&[], &["^exit"], &[]), false),
+            ("as Go reads it", rule(&[], &[r#"{"exit": 42}|\Qcode 42\E"#], &[]), true),
             ("one does not compile", rule(&[], &["(", "42$"], &[]), true),
             ("none compiles", rule(&[], &["("], &[]), false),
         ];
         for (name, rule, want) in cases {
-            assert_eq!(rule.matches("w", "R", "failed with exit code 42"), want, "{name}");
+            let patterns = MessagePatterns::of(&rule);
+            let is_match = rule.matches(&patterns, "w", "R", "failed with exit code 42");
+            assert_eq!(is_match, want, "{name}");
         }
         let unknown = FailurePolicyRule { action: Action::Unknown, ..rule(&[], &[], &[]) };
-        assert!(!unknown.matches("w", "R", ""));
+        assert!(!unknown.matches(&MessagePatterns::default(), "w", "R", ""));
     }
 }

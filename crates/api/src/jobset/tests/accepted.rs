@@ -149,7 +149,7 @@ fn an_expression_that_does_not_compile_is_taken_with_a_warning() {
     assert_eq!(faults(&manifest(spec.clone())), Vec::<String>::new());
     let object = created(&manifest(spec));
     let want = "spec.failurePolicy.rules[0].onJobFailureMessagePatterns[1]: Invalid value: \
-                \"a(b\": must be a regular expression, or it never matches: unclosed group";
+                \"a(b\": must be a regular expression, or it never matches: missing closing ): `a(b`";
     assert_eq!(JOBSET.warnings(&object, None), [want]);
     assert_eq!(JOBSET.warnings(&object, Some(&object)), Vec::<String>::new());
     let lint: Vec<String> = JOBSET.lint(&object).iter().map(ToString::to_string).collect();

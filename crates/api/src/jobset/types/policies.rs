@@ -74,8 +74,8 @@ pub struct FailurePolicyRule {
     /// The reasons of failed Jobs that match. Empty: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_job_failure_reasons: Vec<String>,
-    /// Regular expressions (RE2), one of which must be found in the message of the failed Job.
-    /// Empty: all messages match.
+    /// Regular expressions as Go reads them (RE2), one of which must be found in the message of
+    /// the failed Job; those that do not compile are skipped. Empty: all messages match.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_job_failure_message_patterns: Vec<String>,
     /// The names of the replicated jobs whose Jobs match. Empty: all.

@@ -73,7 +73,7 @@ pub(super) fn note_ended(pass: &mut Pass<'_>) {
         let (succeeded, failed) = ended.entry(name).or_default();
         match child.bucket(pass.jobset(), pass.status(), pass.options.gates) {
             Ok(Bucket::Successful) => drop(succeeded.insert(index)),
-            Ok(Bucket::Failed) if is_over || failure::is_left(pass.spec(), child) => {
+            Ok(Bucket::Failed) if is_over || failure::is_left(pass.view, child) => {
                 failed.insert(index);
             }
             Ok(Bucket::Failed | Bucket::Active | Bucket::Previous) | Err(_) => {}

@@ -5,11 +5,11 @@
 
 use jiff::Timestamp;
 use lockstep_api::{
-    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec, pattern_fault},
+    jobset::{Action, FailurePolicy, FailurePolicyRule, MessagePatterns, pattern_fault},
     reasons::jobset as reasons,
 };
 
-use super::{Bucket, Child, Event, Outcome, beyond, condition, group, pass::Pass, start};
+use super::{Bucket, Child, Event, Outcome, View, beyond, condition, group, pass::Pass, start};
 
 /// Of how many Jobs of a replicated job the status can keep how often they were restarted.
 const RESTARTS_KEPT_MAX: usize = 1024;
@@ -23,9 +23,12 @@ pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
         return true;
     };
     let (left, open): (Vec<&Child>, Vec<&Child>) =
-        failed.into_iter().partition(|child| is_left(pass.spec(), child));
+        failed.into_iter().partition(|child| is_left(pass.view, child));
     tell_left(pass, left);
-    let Some((rule, job)) = choose(policy, &open) else { return false };
+    if open.is_empty() {
+        return false;
+    }
+    let Some((rule, job)) = choose(pass.view, &open) else { return false };
     apply(pass, policy, rule, job);
     true
 }
@@ -61,10 +64,9 @@ pub(super) fn give_up(pass: &mut Pass<'_>) -> bool {
 }
 
 /// Whether a failed Job is left alone: the first rule that matches it says so.
-pub(super) fn is_left(spec: &JobSetSpec, child: &Child) -> bool {
-    let mut rules = spec.failure_policy.iter().flat_map(|policy| &policy.rules);
-    let rule = rules.find(|rule| matches(rule, child));
-    child.is_left || rule.is_some_and(|rule| rule.action == Action::FailJob)
+pub(super) fn is_left(view: &View, child: &Child) -> bool {
+    let rule = view.rules().find(|rule| matches(*rule, child));
+    child.is_left || rule.is_some_and(|(rule, _)| rule.action == Action::FailJob)
 }
 
 /// Tells of expressions that do not compile: they match nothing, and users wonder why.
@@ -86,14 +88,14 @@ pub(super) fn tell_bad_patterns(pass: &mut Pass<'_>) {
 /// The first rule that matches a Job, and the one of its Jobs that failed first; without a rule the
 /// Job that failed first of all.
 fn choose<'a>(
-    policy: &'a FailurePolicy,
+    view: &'a View,
     failed: &[&'a Child],
 ) -> Option<(Option<&'a FailurePolicyRule>, &'a Child)> {
-    let rules = policy.rules.iter().filter(|rule| rule.action != Action::FailJob);
+    let rules = view.rules().filter(|(rule, _)| rule.action != Action::FailJob);
     for rule in rules {
         let matching = failed.iter().copied().filter(|child| matches(rule, child)).collect();
         if let Some(job) = earliest(matching) {
-            return Some((Some(rule), job));
+            return Some((Some(rule.0), job));
         }
     }
     Some((None, earliest(failed.to_vec())?))
@@ -110,9 +112,9 @@ fn failed_at(child: &Child) -> Option<Timestamp> {
     }
 }
 
-fn matches(rule: &FailurePolicyRule, child: &Child) -> bool {
+fn matches((rule, patterns): (&FailurePolicyRule, &MessagePatterns), child: &Child) -> bool {
     let Outcome::Failed { reason, message, .. } = &child.outcome else { return false };
-    child.group().is_some_and(|name| rule.matches(name, reason, message))
+    child.group().is_some_and(|name| rule.matches(patterns, name, reason, message))
 }
 
 fn apply(

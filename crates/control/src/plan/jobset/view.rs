@@ -1,13 +1,13 @@
 //! One JobSet and its Jobs as they were seen last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::{
     Gates,
-    jobset::{EndedJobs, JobSet, JobSetStatus},
+    jobset::{EndedJobs, FailurePolicyRule, JobSet, JobSetStatus, MessagePatterns},
 };
 
 use super::{Bucket, Child, Outcome, beyond};
@@ -31,6 +31,8 @@ pub struct View {
     odd: BTreeMap<String, String>,
     has_service: bool,
     claims: BTreeSet<String>,
+    /// Those of each rule of the failure policy. Most sets never ask for them.
+    patterns: OnceLock<Vec<MessagePatterns>>,
     /// Whether the API keeps what JobSet does not have.
     keeps_beyond: bool,
     /// Moves with everything that is news.
@@ -66,6 +68,7 @@ impl View {
             odd: BTreeMap::new(),
             has_service: false,
             claims: BTreeSet::new(),
+            patterns: OnceLock::new(),
             keeps_beyond: true,
             revision: 0,
         };
@@ -83,6 +86,9 @@ impl View {
         let status = jobset.status.clone().unwrap_or_default();
         let is_same = is_same_attempt(&self.jobset, &self.status, &jobset, &status);
         let has_more_ended = ended_jobs(&self.status) != ended_jobs(&status);
+        if self.jobset.spec.failure_policy != jobset.spec.failure_policy {
+            self.patterns = OnceLock::new();
+        }
         self.status = status;
         self.jobset = jobset;
         if is_same {
@@ -174,6 +180,16 @@ impl View {
     /// Moves with everything that is news.
     pub(super) fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// The rules of its failure policy, each with its message patterns. These are compiled when
+    /// they are first asked for, and again only when the policy changes.
+    pub(super) fn rules(&self) -> impl Iterator<Item = (&FailurePolicyRule, &MessagePatterns)> {
+        let policy = self.jobset.spec.failure_policy.iter();
+        let rules = policy.flat_map(|policy| &policy.rules);
+        let patterns =
+            self.patterns.get_or_init(|| rules.clone().map(MessagePatterns::of).collect());
+        rules.zip(patterns)
     }
 
     /// Its status, as it is stored.
@@ -314,4 +330,38 @@ fn is_newer(new: &ObjectMeta, known: &ObjectMeta) -> bool {
 
 fn ended_jobs(status: &JobSetStatus) -> &[EndedJobs] {
     status.lockstep.as_ref().map(|kept| kept.ended_jobs.as_slice()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ruled(version: u32, pattern: &str, restarts: u32) -> JobSet {
+        serde_json::from_value(json!({
+            "metadata": {"name": "js", "uid": "u", "resourceVersion": version.to_string()},
+            "spec": {"replicatedJobs": [], "failurePolicy": {"rules": [
+                {"name": "r", "action": "FailJobSet", "onJobFailureMessagePatterns": [pattern]},
+            ]}},
+            "status": {"restarts": restarts},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn patterns_are_compiled_once_for_a_policy() {
+        let mut view = View::new(ruled(1, "a", 0), Gates::default());
+        assert!(view.patterns.get().is_none(), "most sets never ask");
+        let compiled = |view: &View| view.rules().map(|(_, patterns)| patterns as *const _).next();
+        let first = compiled(&view);
+        assert!(first.is_some());
+        assert!(view.jobset_seen(ruled(2, "a", 1)));
+        assert_eq!(compiled(&view), first, "a new status says nothing of patterns");
+        assert!(view.jobset_seen(ruled(3, "b", 1)));
+        assert!(view.patterns.get().is_none(), "those of the policy before are gone");
+        let (rule, patterns) = view.rules().next().unwrap();
+        assert!(rule.matches(patterns, "w", "", "b"));
+        assert!(!rule.matches(patterns, "w", "", "a"));
+    }
 }

@@ -170,7 +170,7 @@ fn a_pattern_that_is_no_expression_is_told_of_when_the_set_begins() {
     assert_eq!(
         told,
         ["!InvalidMessagePattern failure policy rule r: the message pattern \"(never\" matches \
-          nothing, because it is no regular expression: unclosed group"]
+          nothing, because it is no regular expression: missing closing ): `(never`"]
     );
     world.ready(&["js-driver-0"]);
     world.settle();
