@@ -38,5 +38,9 @@ pub const KIND: &str = "JobSet";
 /// The name in paths.
 pub const PLURAL: &str = "jobsets";
 
+/// Of how many Jobs of a replicated job the status can keep how often each was restarted. Larger
+/// ones cannot have their Jobs restarted one by one.
+pub const RESTARTS_KEPT_MAX: i32 = 1024;
+
 /// The name of the schema in OpenAPI documents.
 const SCHEMA: &str = "io.x-k8s.jobset.v1alpha2.JobSet";

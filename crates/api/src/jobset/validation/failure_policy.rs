@@ -6,12 +6,10 @@ use super::is_replicated_job;
 use crate::{
     field::{ErrorList, FieldError},
     gates::Gates,
-    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec},
+    jobset::{Action, FailurePolicy, FailurePolicyRule, JobSetSpec, RESTARTS_KEPT_MAX},
 };
 
 const NAME_MAX: usize = 128;
-/// How many Jobs can be restarted one by one.
-const REPLICAS_MAX: i32 = 1024;
 
 /// The reasons for which Jobs fail.
 const REASONS: [&str; 5] = [
@@ -67,12 +65,12 @@ fn single_restarts(spec: &JobSetSpec, policy: &FailurePolicy, gates: Gates) -> E
             joined("and")
         ))];
     }
-    if spec.replicated_jobs.iter().all(|job| job.replicas <= REPLICAS_MAX) {
+    if spec.replicated_jobs.iter().all(|job| job.replicas <= RESTARTS_KEPT_MAX) {
         return ErrorList::new();
     }
     vec![FieldError::internal(&format!(
         "JobSet cannot have a failure policy rule with {} action and a replicated job with \
-         replicas > {REPLICAS_MAX}",
+         replicas > {RESTARTS_KEPT_MAX}",
         joined("or")
     ))]
 }

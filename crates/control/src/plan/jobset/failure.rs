@@ -5,14 +5,13 @@
 
 use jiff::Timestamp;
 use lockstep_api::{
-    jobset::{Action, FailurePolicy, FailurePolicyRule, MessagePatterns, pattern_fault},
+    jobset::{
+        Action, FailurePolicy, FailurePolicyRule, MessagePatterns, RESTARTS_KEPT_MAX, pattern_fault,
+    },
     reasons::jobset as reasons,
 };
 
 use super::{Bucket, Child, Event, Outcome, View, beyond, condition, group, pass::Pass, start};
-
-/// Of how many Jobs of a replicated job the status can keep how often they were restarted.
-const RESTARTS_KEPT_MAX: usize = 1024;
 
 /// Decides what failed Jobs lead to, if anything. Says whether the pass is over.
 pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
@@ -219,7 +218,7 @@ fn restart_jobs(
     if index >= restarts.len() {
         return Err(format!("job {}: index {index} is none of replicated job {name}", job.name()));
     }
-    if restarts.len() > RESTARTS_KEPT_MAX {
+    if !i32::try_from(restarts.len()).is_ok_and(|len| len <= RESTARTS_KEPT_MAX) {
         return Err(format!(
             "{} failure policy action cannot be used with replicated job {name}: it has {} Jobs, \
              and restarts are kept of {RESTARTS_KEPT_MAX}",
