@@ -215,7 +215,7 @@ impl Controller {
                 jobsets.claim_created(key, &name);
                 None
             }
-            Answer::ClaimNotCreated(refusal) => jobsets.claim_not_created(key, &refusal),
+            Answer::ClaimsNotCreated(refusals) => jobsets.claims_not_created(key, &refusals),
             Answer::Failed(refusal) => {
                 debug!(jobset = %key, error = %refusal, "step failed");
                 jobsets.failed(key, &refusal, now)

@@ -40,7 +40,8 @@ pub(super) enum Answer {
     ServiceNotCreated(Refusal, Option<Box<Service>>),
     /// Or found.
     ClaimCreated(String),
-    ClaimNotCreated(Refusal),
+    /// All of a pass.
+    ClaimsNotCreated(Vec<Refusal>),
     Failed(Refusal),
 }
 
@@ -66,7 +67,7 @@ impl Kind for OfJobSets {
         match answer {
             Answer::JobNotWritten(_, refusal) => refusal.kind == RefusalKind::NotFound,
             Answer::ServiceNotCreated(_, found) => found.is_some(),
-            Answer::JobNotCreated { .. } | Answer::ClaimNotCreated(_) | Answer::Failed(_) => false,
+            Answer::JobNotCreated { .. } | Answer::ClaimsNotCreated(_) | Answer::Failed(_) => false,
             _ => true,
         }
     }
@@ -107,13 +108,13 @@ impl Kind for OfJobSets {
                 pass.tell(answer).await
             }
             Step::CreateClaims(claims) => {
-                for claim in claims {
-                    let answer = create_claim(client, pass.uid(), &claim).await;
-                    if !pass.tell(answer).await {
-                        return false;
-                    }
+                let uid = pass.uid();
+                let create = |claim| create_claim(client.clone(), uid.to_owned(), claim);
+                let mut is_fine = true;
+                for answer in create_claims(claims, create).await {
+                    is_fine &= pass.tell(answer).await;
                 }
-                true
+                is_fine
             }
             Step::Emit(event) => {
                 pass.record(event);
@@ -162,15 +163,47 @@ async fn create_service(client: &Client, service: &Service) -> Answer {
     }
 }
 
-async fn create_claim(client: &Client, set: &str, claim: &PersistentVolumeClaim) -> Answer {
+/// Creates the claims of each policy up to the first that is refused.
+async fn create_claims<F>(
+    policies: Vec<Vec<PersistentVolumeClaim>>,
+    create: impl Fn(PersistentVolumeClaim) -> F,
+) -> Vec<Answer>
+where
+    F: Future<Output = Result<String, Refusal>>,
+{
+    let mut answers = Vec::new();
+    let mut refusals = Vec::new();
+    for claims in policies {
+        for claim in claims {
+            match create(claim).await {
+                Ok(name) => answers.push(Answer::ClaimCreated(name)),
+                Err(refusal) => {
+                    refusals.push(refusal);
+                    break;
+                }
+            }
+        }
+    }
+    if !refusals.is_empty() {
+        answers.push(Answer::ClaimsNotCreated(refusals));
+    }
+    answers
+}
+
+/// Creates a claim or finds one that can be used; this is its name.
+async fn create_claim(
+    client: Client,
+    set: String,
+    claim: PersistentVolumeClaim,
+) -> Result<String, Refusal> {
     let name = claim.metadata.name.clone().unwrap_or_default();
-    let Err((refusal, found)) = create_or_find(client, claim).await else {
-        return Answer::ClaimCreated(name);
+    let Err((refusal, found)) = create_or_find(&client, &claim).await else {
+        return Ok(name);
     };
-    match found.map(|found| claim_leaving(&found, set)) {
-        Some(None) => Answer::ClaimCreated(name),
-        Some(Some(message)) => Answer::ClaimNotCreated(Refusal { message, ..refusal }),
-        None => Answer::ClaimNotCreated(refusal),
+    match found.map(|found| claim_leaving(&found, &set)) {
+        Some(None) => Ok(name),
+        Some(Some(message)) => Err(Refusal { message, ..refusal }),
+        None => Err(refusal),
     }
 }
 
@@ -220,4 +253,41 @@ async fn clear_start(client: Client, job: JobRef) -> Vec<Answer> {
         Ok(patched) => Answer::JobWritten(patched),
         Err(error) => Answer::JobNotWritten(job, refusal(&error)),
     }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // rule: jobset 3.10
+    #[tokio::test]
+    async fn a_refused_claim_holds_up_the_rest_of_its_policy_alone() {
+        let claims = |names: &[&str]| {
+            let claim = |name: &&str| {
+                let claim = json!({"metadata": {"name": name}});
+                serde_json::from_value(claim).unwrap()
+            };
+            names.iter().map(claim).collect::<Vec<PersistentVolumeClaim>>()
+        };
+        let create = |claim: PersistentVolumeClaim| {
+            let message = claim.metadata.name.unwrap_or_default();
+            let is_refused = message.starts_with("no");
+            let refusal = Refusal { kind: RefusalKind::Other, message: message.clone() };
+            std::future::ready(if is_refused { Err(refusal) } else { Ok(message) })
+        };
+        let policies = vec![claims(&["a", "no-1", "b"]), claims(&["c"]), claims(&["no-2", "d"])];
+        let mut told = Vec::new();
+        for answer in create_claims(policies, create).await {
+            match answer {
+                Answer::ClaimCreated(name) => told.push(name),
+                Answer::ClaimsNotCreated(refusals) => {
+                    told.extend(refusals.into_iter().map(|refusal| refusal.message));
+                }
+                _ => panic!("claims were asked for"),
+            }
+        }
+        assert_eq!(told, ["a", "c", "no-1", "no-2"]);
+        let made = create_claims(vec![claims(&["a"])], create).await;
+        assert_eq!(made.len(), 1, "nothing is told of refusals that there were none of");
+    }
 }

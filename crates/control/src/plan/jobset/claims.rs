@@ -29,7 +29,8 @@ pub fn leaving(found: &PersistentVolumeClaim, set_uid: &str) -> Option<String> {
 /// Creates the claims that are not there. One that is there is left as it is.
 pub(super) fn ensure(pass: &mut Pass<'_>) {
     let policies = pass.spec().volume_claim_policies.iter();
-    let claims: Vec<_> = policies.flat_map(|policy| missing(pass, policy)).collect();
+    let claims = policies.map(|policy| missing(pass, policy));
+    let claims: Vec<_> = claims.filter(|claims| !claims.is_empty()).collect();
     if !claims.is_empty() {
         pass.steps.push(Step::CreateClaims(claims));
     }

@@ -45,9 +45,10 @@ pub enum Step {
     /// Create the headless Service. One that is there already is left as it is. A failure is told
     /// of as [`Event::service_not_created`].
     CreateService(Box<Service>),
-    /// Create these volume claims. Those that are there already are left as they are. A failure is
-    /// told of as [`Event::claims_not_created`].
-    CreateClaims(Vec<PersistentVolumeClaim>),
+    /// Create these volume claims, those of one policy together. Those that are there already are
+    /// left as they are. A failure keeps the rest of its policy from being created, but no other;
+    /// all failures are told of as one [`Event::claims_not_created`].
+    CreateClaims(Vec<Vec<PersistentVolumeClaim>>),
     /// Give these Jobs another size: send a merge patch of `spec.parallelism` and
     /// `spec.completions` for each.
     ResizeJobs(Vec<Resize>),

@@ -129,7 +129,7 @@ impl World {
             Step::CreateJobs(jobs) => jobs.into_iter().for_each(|job| self.create(job)),
             Step::CreateClaims(claims) => {
                 self.log.push("claims".to_owned());
-                self.claims.extend(claims);
+                self.claims.extend(claims.into_iter().flatten());
             }
             Step::ResizeJobs(jobs) => {
                 for one in jobs {

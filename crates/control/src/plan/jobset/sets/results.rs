@@ -122,9 +122,15 @@ impl JobSets {
         }
     }
 
-    /// A volume claim could not be created.
-    pub fn claim_not_created(&mut self, key: &Key, refusal: &Refusal) -> Option<Event> {
-        self.fail_loudly(key, refusal).then(|| Event::claims_not_created(&refusal.message))
+    /// Volume claims could not be created. What users should know is one event, a line for each.
+    pub fn claims_not_created(&mut self, key: &Key, refusals: &[Refusal]) -> Option<Event> {
+        let mut told = Vec::new();
+        for refusal in refusals {
+            if self.fail_loudly(key, refusal) {
+                told.push(refusal.message.as_str());
+            }
+        }
+        (!told.is_empty()).then(|| Event::claims_not_created(&told.join("\n")))
     }
 
     /// Any other step failed: the writing of the status, the deletion of the set. Says what users

@@ -274,3 +274,43 @@ fn a_field_that_the_api_drops_is_told_of_once_and_not_written_for_ever() {
     let Some(Step::WriteStatus(write)) = plan.steps.first() else { panic!("{plan:?}") };
     assert_eq!((write.status.restarts, &write.status.lockstep), (1, &None));
 }
+
+// rule: jobset 3.10
+#[test]
+fn refused_claims_are_told_of_together() {
+    let policy = |names: &[&str]| {
+        let spec = json!({"accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}}});
+        let template = |name: &&str| json!({"metadata": {"name": name}, "spec": spec});
+        json!({"templates": names.iter().map(template).collect::<Vec<_>>()})
+    };
+    let policies = json!([policy(&["a", "b"]), policy(&["c"])]);
+    let mut mounting = group("g", 1, json!({}));
+    let mounts = ["a", "b", "c"].map(|name| json!({"name": name, "mountPath": format!("/{name}")}));
+    mounting["template"]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] =
+        json!(mounts);
+    let world = World::new(json!({"replicatedJobs": [mounting], "volumeClaimPolicies": policies}));
+    let mut sets = driver(&world);
+    let sizes = |plan: &Plan| {
+        let claims = plan.steps.iter().find_map(|step| match step {
+            Step::CreateClaims(claims) => Some(claims.iter().map(Vec::len).collect()),
+            _ => None,
+        });
+        claims.unwrap_or_else(Vec::<usize>::new)
+    };
+    let plan = next(&mut sets, world.now);
+    assert_eq!(sizes(&plan), [2, 1], "those of a policy are together");
+    sets.claim_created(&key(), "a-js");
+    let refusal = |kind, why: &str| Refusal { kind, message: why.to_owned() };
+    let refusals = [
+        refusal(RefusalKind::Other, "no b"),
+        refusal(RefusalKind::NamespaceTerminating, "is going"),
+        refusal(RefusalKind::Refused, "no c"),
+    ];
+    let told = sets.claims_not_created(&key(), &refusals).unwrap();
+    assert_eq!((told.reason.as_str(), told.message.as_str()), ("PVCCreationFailed", "no b\nno c"));
+    assert_eq!(sets.claims_not_created(&key(), &refusals[1..2]), None);
+    assert_eq!(sets.done(&key(), world.now), Some(Ended::Error));
+    let later = world.now.checked_add(SignedDuration::from_secs(60)).unwrap();
+    assert_eq!(sizes(&next(&mut sets, later)), [1, 1], "what is there is not asked for again");
+}
