@@ -328,7 +328,7 @@ impl Entry {
             revision: self.view.revision(),
             next: plan.next,
             wants_change: plan.steps.iter().any(is_change),
-            only_looks: false,
+            only_looks: plan.waiting == Some(Waiting::CatchingUp),
             failure: None,
             gone: BTreeSet::new(),
         };

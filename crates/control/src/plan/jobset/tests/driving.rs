@@ -292,11 +292,13 @@ fn refused_claims_are_told_of_together() {
     let world = World::new(json!({"replicatedJobs": [mounting], "volumeClaimPolicies": policies}));
     let mut sets = driver(&world);
     let sizes = |plan: &Plan| {
-        let claims = plan.steps.iter().find_map(|step| match step {
-            Step::CreateClaims(claims) => Some(claims.iter().map(Vec::len).collect()),
-            _ => None,
-        });
-        claims.unwrap_or_else(Vec::<usize>::new)
+        let mut sizes = Vec::new();
+        for step in &plan.steps {
+            if let Step::CreateClaims(claims) = step {
+                sizes.extend(claims.iter().map(Vec::len));
+            }
+        }
+        sizes
     };
     let plan = next(&mut sets, world.now);
     assert_eq!(sizes(&plan), [2, 1], "those of a policy are together");
@@ -313,4 +315,34 @@ fn refused_claims_are_told_of_together() {
     assert_eq!(sets.done(&key(), world.now), Some(Ended::Error));
     let later = world.now.checked_add(SignedDuration::from_secs(60)).unwrap();
     assert_eq!(sizes(&next(&mut sets, later)), [1, 1], "what is there is not asked for again");
+}
+
+#[test]
+fn waiting_for_news_is_no_success() {
+    let (mut sets, mut world) = started();
+    let base = sets.options().api_backoff_base;
+    let delay = |sets: &JobSets, now: Timestamp| {
+        let due = sets.next_due().expect("it is tried again");
+        due.duration_since(now).unsigned_abs()
+    };
+    let news = |sets: &mut JobSets, world: &mut World| {
+        world.ready(&["js-driver-0"]);
+        sets.job_seen(&Arc::new(world.jobs["js-driver-0"].clone()), world.now);
+        next(sets, world.now)
+    };
+    let _ = news(&mut sets, &mut world);
+    sets.failed(&key(), &refusal(RefusalKind::Other), world.now);
+    sets.done(&key(), world.now);
+    assert_eq!(delay(&sets, world.now), base);
+    let _ = news(&mut sets, &mut world);
+    sets.failed(&key(), &refusal(RefusalKind::Conflict), world.now);
+    sets.done(&key(), world.now);
+    let plan = news(&mut sets, &mut world);
+    assert_eq!(plan.waiting, Some(Waiting::CatchingUp));
+    sets.done(&key(), world.now);
+    world.tick(10);
+    assert_ne!(next(&mut sets, world.now).waiting, Some(Waiting::CatchingUp));
+    sets.failed(&key(), &refusal(RefusalKind::Other), world.now);
+    sets.done(&key(), world.now);
+    assert_eq!(delay(&sets, world.now), base * 2);
 }
