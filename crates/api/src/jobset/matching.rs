@@ -5,10 +5,15 @@ use crate::re2::Pattern;
 
 impl FailurePolicyRule {
     /// Whether it is about a Job of this replicated job that failed with this reason and message.
-    /// `patterns` are its own.
+    /// Who asks more than once keeps the patterns: [`FailurePolicyRule::matches_with`].
+    pub fn matches(&self, replicated_job: &str, reason: &str, message: &str) -> bool {
+        self.matches_with(&MessagePatterns::of(self), replicated_job, reason, message)
+    }
+
+    /// As [`FailurePolicyRule::matches`], with its own patterns, compiled before.
     ///
     /// An action that this code does not know the meaning of never decides.
-    pub fn matches(
+    pub fn matches_with(
         &self,
         patterns: &MessagePatterns,
         replicated_job: &str,
@@ -77,11 +82,9 @@ mod tests {
             ("none compiles", rule(&[], &["("], &[]), false),
         ];
         for (name, rule, want) in cases {
-            let patterns = MessagePatterns::of(&rule);
-            let is_match = rule.matches(&patterns, "w", "R", "failed with exit code 42");
-            assert_eq!(is_match, want, "{name}");
+            assert_eq!(rule.matches("w", "R", "failed with exit code 42"), want, "{name}");
         }
         let unknown = FailurePolicyRule { action: Action::Unknown, ..rule(&[], &[], &[]) };
-        assert!(!unknown.matches(&MessagePatterns::default(), "w", "R", ""));
+        assert!(!unknown.matches("w", "R", ""));
     }
 }

@@ -113,7 +113,7 @@ fn failed_at(child: &Child) -> Option<Timestamp> {
 
 fn matches((rule, patterns): (&FailurePolicyRule, &MessagePatterns), child: &Child) -> bool {
     let Outcome::Failed { reason, message, .. } = &child.outcome else { return false };
-    child.group().is_some_and(|name| rule.matches(patterns, name, reason, message))
+    child.group().is_some_and(|name| rule.matches_with(patterns, name, reason, message))
 }
 
 fn apply(

@@ -361,7 +361,7 @@ mod tests {
         assert!(view.jobset_seen(ruled(3, "b", 1)));
         assert!(view.patterns.get().is_none(), "those of the policy before are gone");
         let (rule, patterns) = view.rules().next().unwrap();
-        assert!(rule.matches(patterns, "w", "", "b"));
-        assert!(!rule.matches(patterns, "w", "", "a"));
+        assert!(rule.matches_with(patterns, "w", "", "b"));
+        assert!(!rule.matches_with(patterns, "w", "", "a"));
     }
 }
