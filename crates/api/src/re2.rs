@@ -37,8 +37,8 @@ impl Pattern {
 
     /// Whether it is found somewhere in a text.
     pub fn is_found_in(&self, text: &str) -> bool {
-        // Not `is_match`: it ends at the earliest sign of a match, which for `\B` may be inside of a
-        // character; it is then thrown away together with the match that began before it.
+        // Not `is_match`: it ends at the earliest sign of a match, which for `\B` may be inside of
+        // a character; it is then thrown away together with the match that began before it.
         self.regex.find(text).is_some()
     }
 }

@@ -296,8 +296,8 @@ impl<'a> Translator<'a> {
     }
 }
 
-/// Reads a counted repetition (`{2}`, `{2,}`, `{2,3}`): its numbers, and what follows. Anything else
-/// that begins with a brace is text.
+/// Reads a counted repetition (`{2}`, `{2,}`, `{2,3}`): its numbers, and what follows. Anything
+/// else that begins with a brace is text.
 fn counts(text: &str) -> Option<(u32, Option<u32>, &str)> {
     let (least, rest) = number(text.strip_prefix('{')?)?;
     if let Some(rest) = rest.strip_prefix('}') {
