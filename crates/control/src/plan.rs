@@ -8,6 +8,7 @@ mod key;
 pub mod place;
 pub mod pod;
 mod refusal;
+pub mod restart;
 
 pub use event::Event;
 pub use key::Key;

@@ -1,0 +1,85 @@
+//! What to do about a restart in place that does not come to its end: replace the pods that do not
+//! answer, then make all of them anew.
+
+use std::time::Duration;
+
+use super::super::{Moment, Phase, Terms};
+
+/// How often everything of earlier generations is asked to be deleted, until it is.
+const REMIND: Duration = Duration::from_secs(5);
+
+/// What the ladder says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rung {
+    /// Replace the pods whose agents have not stopped, or can be heard no more.
+    Replace,
+    /// Replace those too that were never heard.
+    ReplaceAll,
+    /// Make everything anew.
+    Recreate,
+    /// Ask once more for everything of earlier generations to be deleted.
+    Remind,
+}
+
+/// Deadlines of the phase that a gang is in. They are set anew by each leader: no clock is shared.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ladder {
+    replace_at: Option<Moment>,
+    replace_all_at: Option<Moment>,
+    recreate_at: Option<Moment>,
+    remind_at: Option<Moment>,
+}
+
+impl Ladder {
+    /// Of a phase that begins now. A gang that forms has no deadline: its pods may have to wait
+    /// for machines.
+    pub(super) fn new(phase: Phase, terms: &Terms, now: Moment) -> Self {
+        match phase {
+            Phase::Stopping => Self {
+                replace_at: Some(now + terms.stop_within()),
+                replace_all_at: Some(now + terms.timeout),
+                recreate_at: Some(now + terms.timeout),
+                remind_at: None,
+            },
+            Phase::Recreating => Self { remind_at: Some(now + REMIND), ..Self::default() },
+            Phase::Forming
+            | Phase::Running
+            | Phase::Suspended
+            | Phase::Surrendered(_)
+            | Phase::Succeeding
+            | Phase::Failed(_) => Self::default(),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        let all = [self.replace_at, self.replace_all_at, self.recreate_at, self.remind_at];
+        all.into_iter().flatten().min()
+    }
+
+    /// The rung that is due. Each is given once.
+    pub(super) fn due(&mut self, now: Moment) -> Option<Rung> {
+        let is_due = |at: Option<Moment>| at.is_some_and(|at| at <= now);
+        if is_due(self.replace_at) {
+            self.replace_at = None;
+            Some(Rung::Replace)
+        } else if is_due(self.replace_all_at) {
+            self.replace_all_at = None;
+            Some(Rung::ReplaceAll)
+        } else if is_due(self.recreate_at) {
+            self.recreate_at = None;
+            Some(Rung::Recreate)
+        } else if is_due(self.remind_at) {
+            self.remind_at = Some(now + REMIND);
+            Some(Rung::Remind)
+        } else {
+            None
+        }
+    }
+
+    /// Pods are being replaced: that has its own time.
+    pub(super) fn replacing(&mut self, terms: &Terms, now: Moment) {
+        if self.recreate_at.is_some() {
+            self.recreate_at = Some(now + terms.timeout);
+        }
+    }
+}

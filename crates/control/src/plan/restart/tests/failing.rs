@@ -1,0 +1,236 @@
+//! Workers that fail, and what becomes of the others.
+
+use super::*;
+
+// rule: in-place-restart F1
+// rule: in-place-restart F34
+#[test]
+fn all_restart_when_one_fails_and_nobody_outside_is_asked() {
+    let mut gang = Gang::running(terms(4));
+    let writes = gang.writes;
+    gang.exits(2, 7);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 4]);
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 1 });
+    let [waterfall] = gang.restarted()[..] else { panic!("{:?}", gang.asked) };
+    assert_eq!((waterfall.epoch, waterfall.slot), (1, 2));
+    assert_eq!(waterfall.cause, Cause::Exited(7));
+    assert_eq!(waterfall.parts().len(), 5);
+    // Two records, whatever the number of workers, and nothing of the API.
+    assert_eq!(gang.writes - writes, 2);
+    assert_eq!(gang.asked.len(), 1);
+}
+
+// rule: in-place-restart F2
+#[test]
+fn failures_at_once_are_one_restart() {
+    let mut gang = Gang::running(terms(4));
+    [0, 1, 3].into_iter().for_each(|slot| gang.exits(slot, 1));
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 4]);
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 1 });
+}
+
+// rule: in-place-restart F2
+#[test]
+fn a_failure_while_the_others_stop_is_part_of_the_restart() {
+    let mut gang = Gang::running(terms(3));
+    gang.seat_of(1).is_deaf = true;
+    gang.exits(0, 1);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.record().epoch), (Phase::Stopping, 1));
+    // It fails on its own before it is killed.
+    gang.exits(1, 9);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 3]);
+    assert_eq!(gang.record().restarts.total, 1);
+}
+
+// rule: in-place-restart F3
+#[test]
+fn a_failure_right_after_the_release_is_one_more_epoch_and_no_recreation() {
+    let mut gang = Gang::running(terms(3));
+    gang.exits(0, 1);
+    gang.settle();
+    gang.exits(1, 1);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(2); 3]);
+    assert_eq!(gang.record().restarts, Restarts { total: 2, counted: 2 });
+    assert!(!gang.asked.iter().any(|effect| matches!(effect, Effect::Recreate { .. })));
+}
+
+// rule: in-place-restart F4
+#[test]
+fn epochs_that_get_nowhere_end_the_gang() {
+    let mut gang = Gang::running(Terms { max_restarts: 1000, stalled_max: 4, ..terms(2) });
+    // One that ran for long enough has got somewhere.
+    gang.pass(Duration::from_secs(40));
+    gang.exits(0, 1);
+    gang.settle();
+    for _ in 0..4 {
+        assert_eq!(gang.phase(), Phase::Running);
+        gang.exits(0, 1);
+        gang.settle();
+    }
+    assert_eq!(gang.phase(), Phase::Running);
+    gang.exits(0, 1);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Failed(Reason::NoProgress));
+    assert_eq!(gang.runs(), [None; 2]);
+    assert!(gang.asked.contains(&Effect::Fail(Reason::NoProgress)));
+}
+
+// rule: in-place-restart F29
+#[test]
+fn a_worker_that_has_succeeded_takes_part_in_a_restart() {
+    let mut gang = Gang::running(terms(3));
+    gang.exits(0, 0);
+    gang.settle();
+    assert_eq!(gang.runs(), [None, Some(0), Some(0)]);
+    assert_eq!(gang.seat_of(0).exit, None);
+    gang.exits(1, 1);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 3]);
+}
+
+// rule: in-place-restart F29
+#[test]
+fn where_workers_do_not_rejoin_one_that_has_succeeded_may_go() {
+    let mut gang = Gang::running(Terms { is_rejoining: false, ..terms(3) });
+    gang.exits(0, 0);
+    gang.settle();
+    assert_eq!(gang.seat_of(0).exit, Some(0));
+    let (pod, now) = (gang.seat_of(0).identity.pod, gang.now);
+    gang.seats.remove(&0);
+    gang.leader().pod_gone(0, pod, true, now);
+    gang.exits(1, 1);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
+    gang.exits(1, 0);
+    gang.exits(2, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Succeeding);
+}
+
+// rule: in-place-restart F30
+#[test]
+fn all_leave_with_success_when_all_have_it() {
+    let mut gang = Gang::running(terms(3));
+    for slot in 0..3 {
+        assert_eq!(gang.phase(), Phase::Running);
+        gang.exits(slot, 0);
+        gang.settle();
+    }
+    assert_eq!(gang.phase(), Phase::Succeeding);
+    assert!(gang.seats.values().all(|seat| seat.exit == Some(0)));
+}
+
+// rule: in-place-restart F31
+#[test]
+fn the_first_decision_that_is_written_stands() {
+    let mut gang = Gang::running(terms(2));
+    gang.exits(0, 0);
+    gang.settle();
+    gang.is_store_up = false;
+    gang.exits(1, 1);
+    gang.settle();
+    gang.is_store_up = true;
+    gang.pass(Duration::from_secs(3));
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
+
+    gang.exits(0, 0);
+    gang.exits(1, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Succeeding);
+    // A pod that is lost now is replaced, and its agent only told that all is done.
+    gang.lose_pod(0);
+    gang.join(0);
+    assert_eq!(gang.phase(), Phase::Succeeding);
+    assert_eq!((gang.seat_of(0).exit, gang.seat_of(0).starts.len()), (Some(0), 0));
+}
+
+#[test]
+fn one_group_may_be_enough_and_then_the_others_keep_their_own_ending() {
+    let completion = Completion::all(1);
+    let mut gang = Gang::running(Terms { completion, ..terms(3) });
+    gang.exits(0, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Succeeding);
+    assert_eq!((gang.seat_of(0).exit, gang.runs()), (Some(0), vec![None, Some(0), Some(0)]));
+    gang.exits(1, 3);
+    gang.settle();
+    assert_eq!((gang.seat_of(1).exit, gang.phase()), (Some(3), Phase::Succeeding));
+}
+
+#[test]
+fn any_of_several_groups_may_be_enough() {
+    let completion = Completion { groups: vec![0..2, 2..4], is_any: true };
+    let mut gang = Gang::running(Terms { completion, ..terms(4) });
+    gang.exits(0, 0);
+    gang.exits(3, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Running);
+    gang.exits(2, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Succeeding);
+}
+
+#[test]
+fn a_failure_that_its_job_ignores_is_not_counted() {
+    let rule = ExitRule { slots: 0..2, is_in: true, codes: vec![42], verdict: Verdict::Ignore };
+    let mut gang = Gang::running(Terms { rules: vec![rule], max_restarts: 0, ..terms(2) });
+    gang.exits(0, 42);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 2]);
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 0 });
+}
+
+#[test]
+fn a_failure_that_fails_its_job_is_handed_to_the_failure_policy() {
+    let rule = ExitRule { slots: 0..2, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], ..terms(2) });
+    gang.exits(0, 42);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Surrendered(0));
+    // The pod ends as the worker did, the other is left alone.
+    assert_eq!((gang.seat_of(0).exit, gang.runs()), (Some(42), vec![None, Some(0)]));
+    let waiting = gang.leader().waiting();
+    assert_eq!(waiting, Some(Waiting::FailurePolicy { slot: 0 }));
+    // The policy restarts the job, which counts as the job's own restart does.
+    let now = gang.now;
+    gang.leader().regenerated(2, true, now);
+    gang.settle();
+    gang.lose_pod(0);
+    gang.lose_pod(1);
+    gang.join(0);
+    gang.join(1);
+    assert_eq!(gang.runs(), [Some(1); 2]);
+    assert_eq!((gang.generation(), gang.record().restarts.counted), (2, 1));
+}
+
+// rule: in-place-restart F42
+#[test]
+fn a_worker_that_hangs_has_failed() {
+    let mut gang = Gang::running(terms(2));
+    let now = gang.now;
+    gang.seat_of(1).agent.hung(now);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(1); 2]);
+    assert_eq!(gang.restarted()[0].cause, Cause::Hung);
+}
+
+// rule: in-place-restart F43
+#[test]
+fn nothing_runs_before_all_are_there_so_nothing_can_fail() {
+    let mut gang = Gang::led(terms(3));
+    gang.join(0);
+    gang.join(1);
+    gang.reboot(0);
+    gang.lose_pod(1);
+    gang.join(1);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Forming, vec![None; 2]));
+    assert_eq!(gang.leader().waiting(), Some(Waiting::Members { count: 1, slots: vec![2] }));
+    gang.join(2);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(0); 3]));
+    assert_eq!(gang.record().restarts.total, 0);
+}
