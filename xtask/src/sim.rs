@@ -21,7 +21,7 @@ pub(crate) struct Options {
     /// Tell the story of this one world instead, with as few faults as it takes to go wrong.
     #[arg(long, conflicts_with_all = ["seeds", "first"], requires = "sort")]
     seed: Option<u64>,
-    /// What the worlds are about; both, one after the other, if nothing is said.
+    /// What the worlds are about; all, one after the other, if nothing is said.
     #[arg(long)]
     sort: Option<Sort>,
 }
@@ -32,6 +32,7 @@ pub(crate) struct Options {
 enum Sort {
     Jobs,
     JobSets,
+    Restarts,
 }
 
 impl Sort {
@@ -39,6 +40,7 @@ impl Sort {
         match self {
             Self::Jobs => "jobs",
             Self::JobSets => "jobsets",
+            Self::Restarts => "restarts",
         }
     }
 }
@@ -61,7 +63,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let (Some(seed), Some(sort)) = (options.seed, options.sort) {
         return shell::run(seeds().args(["replay", sort.word(), &seed.to_string()]));
     }
-    let sorts = options.sort.map_or_else(|| vec![Sort::Jobs, Sort::JobSets], |sort| vec![sort]);
+    let sorts = options
+        .sort
+        .map_or_else(|| vec![Sort::Jobs, Sort::JobSets, Sort::Restarts], |sort| vec![sort]);
     let mut is_clean = true;
     for sort in sorts {
         is_clean &= run_all(options, sort.word())?;

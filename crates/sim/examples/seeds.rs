@@ -5,7 +5,7 @@
 
 use std::process::ExitCode;
 
-use lockstep_sim::{Setup, Sort, run, shrink};
+use lockstep_sim::{Setup, Sort, restart, run, shrink};
 use mimalloc::MiMalloc;
 
 /// A world is many small objects that live for a few events: a fifth of the time goes into getting
@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words[..] {
+        ["run", "restarts", first, count, stride] => restarts(first, count, stride),
+        ["replay", "restarts", seed] => restart(seed),
         ["run", sort, first, count, stride] => many(sort, first, count, stride),
         ["replay", sort, seed] => one(sort, seed),
         _ => None,
@@ -56,6 +58,41 @@ fn many(word: &str, first: &str, count: &str, stride: &str) -> Option<bool> {
     }
     println!("worlds {count} events {events} faults {faults} complete {complete} failed {failed}");
     Some(bad == 0)
+}
+
+/// The same for worlds of one gang that is restarted in place. Every thousandth has 5,000 workers.
+fn restarts(first: &str, count: &str, stride: &str) -> Option<bool> {
+    let (first, count, stride) =
+        (first.parse::<u64>().ok()?, count.parse::<u64>().ok()?, stride.parse::<u64>().ok()?);
+    let (mut events, mut faults, mut bad) = (0, 0, 0);
+    let (mut complete, mut failed) = (0, 0);
+    for seed in (0..count).map(|at| first + at * stride) {
+        let outcome = restart::run(&restart::Setup { seed, slots: slots(seed), is_told: false });
+        events += outcome.events;
+        faults += u64::from(outcome.faults);
+        complete += u64::from(outcome.is_complete);
+        failed += u64::from(!outcome.is_complete);
+        if let Some(violation) = outcome.violation {
+            bad += 1;
+            println!("restarts {seed}: {violation}");
+        }
+    }
+    println!("worlds {count} events {events} faults {faults} complete {complete} failed {failed}");
+    Some(bad == 0)
+}
+
+fn slots(seed: u64) -> Option<u32> {
+    seed.is_multiple_of(1000).then_some(5000)
+}
+
+fn restart(seed: &str) -> Option<bool> {
+    let seed = seed.parse().ok()?;
+    let outcome = restart::run(&restart::Setup { seed, slots: slots(seed), is_told: true });
+    outcome.story.iter().for_each(|line| println!("{line}"));
+    if let Some(violation) = &outcome.violation {
+        println!("{violation}");
+    }
+    Some(outcome.violation.is_none())
 }
 
 /// Tells the story of one world with as few faults as it takes.

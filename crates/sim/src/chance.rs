@@ -43,6 +43,11 @@ impl Chance {
         SignedDuration::from_millis(self.0.i64(first..=last))
     }
 
+    /// A number of microseconds from `first` to `last`.
+    pub fn micros(&mut self, first: i64, last: i64) -> i64 {
+        self.0.i64(first..=last)
+    }
+
     /// One of `choices`, of which there must be some.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.0.usize(0..choices.len())]

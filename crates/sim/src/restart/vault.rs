@@ -1,0 +1,36 @@
+//! Where leaders write their record: slow, away, behind or empty at times.
+
+use lockstep_control::plan::restart::Record;
+
+/// The store, with what it held before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Vault {
+    kept: Vec<Record>,
+    /// Until when nobody can reach it.
+    pub(super) away_until: u64,
+}
+
+impl Vault {
+    pub(super) fn record(&self) -> Option<&Record> {
+        self.kept.last()
+    }
+
+    /// Writes, unless something later is there; the fence of that, if so.
+    pub(super) fn write(&mut self, record: Record) -> Result<(), u64> {
+        match self.record() {
+            Some(found) if found.version() >= record.version() => Err(found.fence),
+            _ => {
+                self.kept.push(record);
+                Ok(())
+            }
+        }
+    }
+
+    /// The last `count` writes are lost. Whether anything was.
+    pub(super) fn roll_back(&mut self, count: usize) -> bool {
+        let kept = self.kept.len().saturating_sub(count);
+        let has_lost = kept < self.kept.len();
+        self.kept.truncate(kept);
+        has_lost
+    }
+}

@@ -1,0 +1,339 @@
+//! One world: its clock, its events, and the end of it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Duration;
+
+use lockstep_control::plan::restart::{Duty, ExitRule, Phase, Record, Terms, Verdict};
+
+use super::check::{Checks, Fact, Rules};
+use super::events::{Event, Link, PodNews};
+use super::fleet::Pod;
+use super::leader::Leader;
+use super::vault::Vault;
+use super::{Outcome, Setup};
+use crate::chance::Chance;
+
+/// When nothing has come to an end by now, it never will.
+const END: u64 = 3 * 3600 * 1_000_000;
+/// How long a gang may take to leave once its end is decided.
+const LEAVE_WITHIN: u64 = 600 * 1_000_000;
+
+/// One world.
+pub(super) struct World {
+    pub(super) now: u64,
+    pub(super) chance: Chance,
+    pub(super) terms: Terms,
+    /// How long a worker takes to succeed.
+    pub(super) work: u64,
+    pub(super) failures_left: u32,
+    /// From when on nothing goes wrong any more.
+    pub(super) calm_at: u64,
+    pub(super) is_lossy: bool,
+    pub(super) restarts_containers: bool,
+    pub(super) pods: BTreeMap<u64, Pod>,
+    pub(super) done: BTreeSet<u32>,
+    /// What each agent was last asked for.
+    pub(super) asked: BTreeMap<u64, (u32, Duty)>,
+    pub(super) leaders: BTreeMap<u64, Leader>,
+    pub(super) leading: Option<u64>,
+    pub(super) fence: u64,
+    pub(super) vault: Vault,
+    pub(super) vault_generation: u32,
+    pub(super) last_written: Option<Record>,
+    pub(super) late_releases: u32,
+    /// How often something was written that changed nothing.
+    pub(super) idle_writes: u32,
+    /// Whether the job has failed, as everybody can see.
+    pub(super) has_failed: bool,
+    pub(super) api_slow_until: u64,
+    pub(super) outcome: Outcome,
+    pub(super) scheduled: u64,
+    pub(super) checks: Checks,
+    is_told: bool,
+    ids: u64,
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BTreeMap<u64, Event>,
+    /// When the last message of a connection arrives, each way: connections keep the order.
+    pub(super) arrivals: BTreeMap<(Link, bool), u64>,
+}
+
+/// Runs one world to its end.
+pub fn run(setup: &Setup) -> Outcome {
+    let mut world = World::new(setup);
+    world.begin();
+    let mut ended_at = None;
+    while let Some(Reverse((at, id))) = world.queue.pop() {
+        world.now = at;
+        let Some(event) = world.events.remove(&id) else { continue };
+        world.outcome.events += 1;
+        world.happen(event);
+        if !world.checks.violations().is_empty() {
+            break;
+        }
+        if at > END {
+            world.stuck();
+            break;
+        }
+        let is_over =
+            world.has_failed || world.last_written.is_some_and(|record| record.phase.is_terminal());
+        ended_at = if is_over { ended_at.or(Some(at)) } else { None };
+        if ended_at.is_some_and(|ended_at| world.has_left(ended_at)) {
+            break;
+        }
+    }
+    world.finish()
+}
+
+impl World {
+    fn new(setup: &Setup) -> Self {
+        let mut chance = Chance::new(setup.seed, "restart");
+        let slots = setup.slots.unwrap_or_else(|| 3 + chance.below(3));
+        let max_restarts = chance.weighted(&[(1, 0), (2, 1), (3, 3), (4, 20)]);
+        let mut terms = Terms::new(slots, max_restarts, Duration::from_secs(60));
+        terms.stalled_max = chance.pick(&[3, 10, 100]);
+        let restarts_containers = chance.percent(50);
+        if !restarts_containers && chance.percent(40) {
+            let rule = |code, verdict| ExitRule {
+                slots: 0..slots,
+                is_in: true,
+                codes: vec![code],
+                verdict,
+            };
+            terms.rules = vec![rule(42, Verdict::Surrender), rule(137, Verdict::Ignore)];
+        }
+        let work = u64::from(1 + chance.below(40)) * 1_000_000;
+        let checks = Checks::new(Rules { slots, max_restarts });
+        Self {
+            now: 0,
+            failures_left: chance.weighted(&[(3, 0), (4, 1), (3, 3), (1, 12)]),
+            is_lossy: chance.percent(40),
+            terms,
+            calm_at: work * 3,
+            work,
+            restarts_containers,
+            chance,
+            pods: BTreeMap::new(),
+            done: BTreeSet::new(),
+            asked: BTreeMap::new(),
+            leaders: BTreeMap::new(),
+            leading: None,
+            fence: 0,
+            vault: Vault::default(),
+            vault_generation: 1,
+            last_written: None,
+            late_releases: 0,
+            idle_writes: 0,
+            has_failed: false,
+            api_slow_until: 0,
+            outcome: Outcome::default(),
+            scheduled: 0,
+            checks,
+            is_told: setup.is_told,
+            ids: 0,
+            queue: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+        }
+    }
+
+    fn begin(&mut self) {
+        self.after(1, Event::Elect);
+        for slot in 0..self.terms.slots {
+            let delay = self.micros(1_000, 2_000_000);
+            self.after(delay, Event::CreatePod { slot });
+        }
+        self.plan_trouble();
+    }
+
+    fn happen(&mut self, event: Event) {
+        // What reaches a leader that does not run waits until it does.
+        let leader = event.leader();
+        if let Some(until) = leader.and_then(|leader| self.paused_until(leader)) {
+            self.at(until, event);
+            return;
+        }
+        match event {
+            Event::Boot { pod } => self.boot(pod),
+            Event::Dial { pod, session, tries } => self.dialled(pod, session, tries),
+            Event::AgentTick { pod, session } => self.agent_tick(pod, session),
+            Event::Spawned { pod, epoch } => self.spawned(pod, epoch),
+            Event::Exited { pod, process, code } => self.exited(pod, process, code),
+            Event::Gone { pod, process } => self.gone(pod, process),
+            Event::ToAgent { pod, session, link, order } => {
+                if self.arrives(pod, session, link) {
+                    self.deliver_order(pod, session, &order);
+                }
+            }
+            Event::ToLeader { link, report } => {
+                self.deliver_report(link.leader, link.number, &report);
+            }
+            Event::LinkLost { link, slot } => {
+                if let Some(leader) = self.leaders.get_mut(&link.leader) {
+                    leader.links.remove(&link.number);
+                }
+                self.leader(link.leader, |machine, now| machine.lost(slot, link.number, now));
+            }
+            Event::LeaderTick { leader } => self.leader_tick(leader),
+            Event::Store { leader, record } => self.store(leader, record),
+            Event::Stored { leader, version, answer } => self.stored(leader, version, answer),
+            Event::News { leader, slot, pod, news } => self.heard_news(leader, slot, pod, news),
+            Event::CreatePod { slot } => self.create_pod(slot),
+            Event::DeletePod { pod } => self.delete_pod(pod),
+            Event::EndPod { pod, is_forced } => self.end_pod(pod, is_forced),
+            Event::Sweep { generation } => self.sweep(generation),
+            Event::Remind { leader } => self.remind(leader),
+            Event::Elect => {
+                if self.leading.is_none() {
+                    self.elect();
+                }
+            }
+            Event::Depose { leader } => self.depose(leader),
+            Event::Policy => self.policy(),
+            Event::Resume => self.resume(),
+            Event::Trouble(trouble) => self.trouble(trouble),
+        }
+    }
+
+    // Pods, as the Jobs of the gang make them.
+
+    fn create_pod(&mut self, slot: u32) {
+        let is_taken = self.pods.values().any(|pod| pod.slot == slot && !pod.is_gone);
+        let is_over = self.has_failed
+            || self.last_written.is_some_and(|record| record.phase == Phase::Suspended);
+        if is_taken || is_over || self.done.contains(&slot) {
+            return;
+        }
+        let (number, generation) = (self.next_id(), self.vault_generation);
+        self.tell(|| format!("pod {number} for worker {slot}, generation {generation}"));
+        let pod =
+            Pod { slot, generation, life: None, is_ending: false, is_gone: false, cut_until: 0 };
+        self.pods.insert(number, pod);
+        self.tell_leaders_of_pod(slot, number, PodNews::Seen);
+        let delay = self.micros(100_000, 3_000_000);
+        self.after(delay, Event::Boot { pod: number });
+    }
+
+    /// A slot without a pod gets one.
+    pub(super) fn fill(&mut self, slot: u32) {
+        let delay = self.micros(100_000, 5_000_000) + self.api_delay();
+        self.after(delay, Event::CreatePod { slot });
+    }
+
+    /// Everything of earlier generations goes, and all of it when the job is suspended.
+    fn sweep(&mut self, generation: u32) {
+        let is_suspended = self.last_written.is_some_and(|record| record.phase == Phase::Suspended);
+        let old: Vec<u64> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| !pod.is_gone && (pod.generation < generation || is_suspended))
+            .map(|(number, _)| *number)
+            .collect();
+        old.into_iter().for_each(|pod| self.delete_pod(pod));
+        for slot in 0..self.terms.slots {
+            self.fill(slot);
+        }
+    }
+
+    /// The failure policy of the job answers a failure that was handed to it.
+    fn policy(&mut self) {
+        let is_asked =
+            self.vault.record().is_some_and(|record| matches!(record.phase, Phase::Surrendered(_)));
+        if is_asked {
+            self.regenerate();
+            // Asked again, should the leader have died over it.
+            self.after(20_000_000, Event::Policy);
+        }
+    }
+
+    // Time, chance and the story.
+
+    pub(super) fn at(&mut self, at: u64, event: Event) {
+        self.scheduled += 1;
+        let id = self.next_id();
+        self.queue.push(Reverse((at, id)));
+        self.events.insert(id, event);
+    }
+
+    pub(super) fn after(&mut self, delay: u64, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    pub(super) fn micros(&mut self, first: u64, last: u64) -> u64 {
+        let (first, last) = (first.cast_signed(), last.max(first).cast_signed());
+        self.chance.micros(first, last).cast_unsigned()
+    }
+
+    pub(super) fn api_delay(&self) -> u64 {
+        self.api_slow_until.saturating_sub(self.now)
+    }
+
+    pub(super) const fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    pub(super) const fn is_calm(&self) -> bool {
+        self.now >= self.calm_at
+    }
+
+    /// The epoch that the gang is in.
+    pub(super) fn epoch(&self) -> u32 {
+        self.last_written.map_or(0, |record| record.epoch)
+    }
+
+    pub(super) fn note(&mut self, fact: Fact) {
+        self.checks.note(fact);
+    }
+
+    pub(super) fn fail(&mut self, invariant: &'static str, what: &str) {
+        self.checks.fail(invariant, what);
+    }
+
+    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if self.is_told {
+            let line = format!("{:>12.6} {}", self.now as f64 / 1e6, what());
+            self.outcome.story.push(line);
+        }
+    }
+
+    /// Whether everybody has done what the end of a gang asks for.
+    fn has_left(&mut self, ended_at: u64) -> bool {
+        let is_complete = self.last_written.is_some_and(|record| record.phase == Phase::Succeeding);
+        let has_left = if is_complete {
+            u32::try_from(self.done.len()).is_ok_and(|done| done == self.terms.slots)
+        } else {
+            !self.checks.is_anyone_running()
+        };
+        if !has_left && self.now - ended_at > LEAVE_WITHIN {
+            self.fail("L1", "the end is decided and workers are left");
+            return true;
+        }
+        has_left
+    }
+
+    fn stuck(&mut self) {
+        let record = self.vault.record().copied();
+        let waiting: Vec<String> =
+            self.leaders.values().map(|leader| format!("{:?}", leader.machine.waiting())).collect();
+        self.fail("L1", &format!("no end: {record:?}, {waiting:?}"));
+    }
+
+    fn finish(mut self) -> Outcome {
+        let record = self.last_written;
+        let is_terminal =
+            self.has_failed || record.is_some_and(|record| record.phase.is_terminal());
+        self.checks.end(self.epoch(), is_terminal);
+        if self.checks.violations().is_empty() && !is_terminal {
+            self.stuck();
+        }
+        if self.late_releases > 6 {
+            let what = format!("{} releases after the last fault", self.late_releases);
+            self.fail("L3", &what);
+        }
+        self.outcome.is_complete = record.is_some_and(|it| it.phase == Phase::Succeeding);
+        let first = self.checks.violations().first();
+        self.outcome.violation = first.map(|(invariant, what)| format!("{invariant}: {what}"));
+        self.outcome
+    }
+}
