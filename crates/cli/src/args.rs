@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
-    apply, create, delete, describe, down, events, get, logs, operator, run, up, validate, version,
-    wait,
+    agent, apply, create, delete, describe, down, events, get, logs, operator, run, up, validate,
+    version, wait,
 };
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Wait(wait::Options),
     /// Run JobSets on a Kubernetes cluster
     Operator(Box<operator::Options>),
+    /// Run a worker of a gang that restarts in place
+    Agent(Box<agent::Options>),
     /// Say what the API would say about manifests, without a cluster
     Validate(validate::Options),
     /// Print a completion script for a shell

@@ -1,5 +1,6 @@
 //! The `lockstep` binary: talks to people, wires the shells, decides nothing.
 
+mod agent;
 mod apply;
 mod args;
 mod catalog;
@@ -59,6 +60,10 @@ fn main() -> ExitCode {
         return shim::main();
     }
     let command = Cli::parse_from(args::tidy(std::env::args_os().collect())).command;
+    // An agent takes every child that ends: no other thread may wait for one.
+    if let Command::Agent(options) = &command {
+        return agent::main(options);
+    }
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -82,6 +87,7 @@ async fn dispatch(command: Command) -> Result<Exit> {
         Command::Run(options) => return run::run(&options).await,
         Command::Up(options) => return up::run(&options).await,
         Command::Operator(options) => return operator::run(&options).await,
+        Command::Agent(_) => unreachable!("agents have a runtime of their own"),
         Command::Down(options) => down::run(&options).await?,
         Command::Apply(options) => apply::run(&options).await?,
         Command::Create(options) => create::run(&options).await?,

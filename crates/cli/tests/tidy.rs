@@ -11,20 +11,33 @@ use std::{
 };
 
 /// Which crates of ours each crate may use: the table of ARCHITECTURE.md, for the crates there are.
-const EDGES: [(&str, &[&str]); 10] = [
+const EDGES: [(&str, &[&str]); 11] = [
     ("lockstep-api", &[]),
     ("lockstep-control", &["lockstep-api"]),
     ("lockstep-store", &["lockstep-api"]),
     ("lockstep-sim", &["lockstep-api", "lockstep-control", "lockstep-store"]),
+    ("lockstep-restart", &["lockstep-control"]),
     ("lockstep-operator", &["lockstep-api", "lockstep-control"]),
     (
         "lockstep-local",
-        &["lockstep-api", "lockstep-control", "lockstep-operator", "lockstep-store"],
+        &[
+            "lockstep-api",
+            "lockstep-control",
+            "lockstep-operator",
+            "lockstep-restart",
+            "lockstep-store",
+        ],
     ),
-    ("lockstep", &["lockstep-api", "lockstep-local", "lockstep-operator"]),
+    ("lockstep", &["lockstep-api", "lockstep-local", "lockstep-operator", "lockstep-restart"]),
     (
         "lockstep-bench",
-        &["lockstep-api", "lockstep-control", "lockstep-local", "lockstep-operator"],
+        &[
+            "lockstep-api",
+            "lockstep-control",
+            "lockstep-local",
+            "lockstep-operator",
+            "lockstep-restart",
+        ],
     ),
     ("lockstep-conformance", &[]),
     ("xtask", &[]),

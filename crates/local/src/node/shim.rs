@@ -6,7 +6,6 @@
 //! down how it ended, and goes. It has one thread, and it outlives `lockstep` unless it is told not
 //! to.
 
-mod children;
 mod connection;
 mod log_writer;
 mod process;

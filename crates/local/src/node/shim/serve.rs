@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
 
-use super::children::{self, NoChildren, Reach};
 use super::connection::Connection;
 use super::log_writer::{LogWriter, Stream};
 use super::process::Program;
@@ -17,6 +16,7 @@ use super::signals;
 use super::wire::{self, Reply, Request, ShimLaunch, files};
 use crate::node::limits::Cgroup;
 use crate::node::runtime::{Exited, Started};
+use lockstep_restart::children::{self, NoChildren, Reach};
 
 /// What a set-up shim consists of.
 pub(super) struct Parts {

@@ -1,6 +1,6 @@
-//! The processes below a shim, however far they strayed.
+//! The processes below this one, however far they strayed.
 //!
-//! Orphans come back to the shim because it is a subreaper, so killing all children again and again
+//! Orphans come back to a process that is a subreaper, so killing all children again and again
 //! until none is left ends everything, also what started new sessions or forked twice.
 
 use std::fs;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 
 /// Takes one ended child. `Err` means that there are no children at all.
-pub(super) fn reap() -> Result<Option<(Pid, WaitStatus)>, NoChildren> {
+pub fn reap() -> Result<Option<(Pid, WaitStatus)>, NoChildren> {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(ended) => return Ok(ended),
@@ -20,10 +20,10 @@ pub(super) fn reap() -> Result<Option<(Pid, WaitStatus)>, NoChildren> {
 }
 
 /// There is nothing to wait for.
-pub(super) struct NoChildren;
+pub struct NoChildren;
 
 /// Kills every process below this one. Returns whether any is out of reach.
-pub(super) fn kill_all() -> Reach {
+pub fn kill_all() -> Reach {
     let own = rustix::process::getpid();
     let mut reach = Reach::All;
     let mut queue = children_of(own);
@@ -38,7 +38,8 @@ pub(super) fn kill_all() -> Reach {
 
 /// Whether all processes could be signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub enum Reach {
+    /// They could.
     All,
     /// Some belong to another user.
     SomeBeyond,

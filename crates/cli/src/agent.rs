@@ -1,0 +1,225 @@
+//! `lockstep agent`: the process around a worker of a gang that restarts in place.
+
+use std::{ffi::OsString, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use lockstep_restart::agent::{self, Address, Heartbeat, Trust};
+use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
+use tracing::warn;
+
+use crate::{
+    exit::{self, Exit},
+    output,
+    up::start_logging,
+};
+
+/// Options of `lockstep agent`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+The worker is started when all workers of its gang are there, and again together with all of them
+whenever one has failed. It finds the number of the start, from 0, in $LOCKSTEP_EPOCH. While nobody
+leads the gang a healthy worker runs on, and a failed one stays down.
+
+JobSets with the annotation alpha.jobset.sigs.k8s.io/inplace-timeout have it around their workers
+without being asked; by hand it is for other launchers.
+
+Example:
+  lockstep agent --orchestrator 10.0.0.7:7411 --ca ca.pem --pod 5d6f... -- python train.py")]
+pub(crate) struct Options {
+    /// Where the orchestrator listens: HOST:PORT
+    #[arg(long, value_name = "ADDRESS", env = "LOCKSTEP_ORCHESTRATOR", value_parser = address)]
+    orchestrator: Address,
+    /// The certificates that the orchestrator's may be signed with, as a PEM file
+    #[arg(long, value_name = "FILE", env = "LOCKSTEP_ORCHESTRATOR_CA")]
+    ca: Option<PathBuf>,
+    /// Talk to the orchestrator without TLS
+    #[arg(long, env = "LOCKSTEP_ORCHESTRATOR_PLAINTEXT", conflicts_with = "ca")]
+    plaintext: bool,
+    /// The ticket that lets it speak for its pod
+    #[arg(long, value_name = "TICKET", env = "LOCKSTEP_TICKET", hide_env_values = true)]
+    ticket: Option<String>,
+    /// A file with that ticket
+    #[arg(long, value_name = "FILE", env = "LOCKSTEP_TICKET_FILE", conflicts_with = "ticket")]
+    ticket_file: Option<PathBuf>,
+    /// The uid of its pod
+    #[arg(long, value_name = "UID", env = "LOCKSTEP_POD_UID", alias = "worker-pod-uid")]
+    pod: String,
+    /// How long a worker that is asked to stop may take before it is killed
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOCKSTEP_GRACE",
+        alias = "worker-termination-grace-period",
+        value_parser = span,
+        default_value = "2s"
+    )]
+    grace: Duration,
+    /// A file that the worker touches as a sign of life
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "LOCKSTEP_HEARTBEAT_FILE",
+        requires = "heartbeat_timeout"
+    )]
+    heartbeat_file: Option<PathBuf>,
+    /// How long it may not touch it before it counts as failed
+    #[arg(
+        long,
+        value_name = "DURATION",
+        env = "LOCKSTEP_HEARTBEAT_TIMEOUT",
+        value_parser = span,
+        requires = "heartbeat_file"
+    )]
+    heartbeat_timeout: Option<Duration>,
+    /// What to log to stderr: error, warn, info, debug, or a filter
+    #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = "warn")]
+    log: String,
+    #[command(flatten)]
+    kep: Kep,
+    /// The worker and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Flags of the agent that KEP-876 shows, which this one has no use for.
+#[derive(Clone, Debug, clap::Args)]
+struct Kep {
+    #[arg(long, hide = true)]
+    worker_jobset_uid: Option<String>,
+    #[arg(long, hide = true)]
+    worker_id: Option<String>,
+    #[arg(long, hide = true)]
+    worker_container_name: Option<String>,
+    #[arg(long, hide = true)]
+    cri_socket_path: Option<String>,
+    #[arg(long, hide = true)]
+    cri_polling_interval: Option<String>,
+    #[arg(long, hide = true)]
+    valkey_address: Option<String>,
+}
+
+impl Kep {
+    /// Those that were given, each with why it does nothing.
+    fn unheeded(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let pod = "the orchestrator knows it from the pod";
+        let wraps = "the agent is the parent of the worker and needs no container runtime";
+        let bus = "agents talk to the orchestrator, not to a database";
+        [
+            ("--worker-jobset-uid", &self.worker_jobset_uid, pod),
+            ("--worker-id", &self.worker_id, pod),
+            ("--worker-container-name", &self.worker_container_name, wraps),
+            ("--cri-socket-path", &self.cri_socket_path, wraps),
+            ("--cri-polling-interval", &self.cri_polling_interval, wraps),
+            ("--valkey-address", &self.valkey_address, bus),
+        ]
+        .into_iter()
+        .filter(|(_, given, _)| given.is_some())
+        .map(|(flag, _, why)| (flag, why))
+    }
+}
+
+/// Runs a worker in its gang, and ends as it does. It needs a runtime of its own, of one thread.
+pub(crate) fn main(options: &Options) -> ExitCode {
+    let ended = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .and_then(|runtime| {
+            let options = prepare(options).map_err(|error| exit::or(error, Exit::Usage))?;
+            runtime.block_on(agent::run(options)).context("cannot watch the worker")
+        });
+    match ended {
+        Ok(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
+        Err(error) => {
+            output::note(exit::explain(&error));
+            exit::of(&error).into()
+        }
+    }
+}
+
+fn prepare(options: &Options) -> Result<agent::Options> {
+    start_logging(&options.log)?;
+    for (flag, why) in options.kep.unheeded() {
+        warn!("{flag} has no effect: {why}");
+    }
+    let ticket = match (&options.ticket, &options.ticket_file) {
+        (Some(ticket), _) => ticket.clone(),
+        (None, Some(file)) => fs::read_to_string(file)
+            .with_context(|| format!("cannot read the ticket {}", file.display()))?
+            .trim()
+            .to_owned(),
+        (None, None) => bail!("a ticket is needed: give --ticket-file or $LOCKSTEP_TICKET"),
+    };
+    let trust = match (&options.ca, options.plaintext) {
+        (Some(file), _) => Trust::Tls(trusting(file)?),
+        (None, true) => Trust::Anyone,
+        (None, false) => bail!("give --ca to verify the orchestrator, or --plaintext to trust it"),
+    };
+    let heartbeat = options.heartbeat_file.clone().zip(options.heartbeat_timeout);
+    Ok(agent::Options {
+        address: options.orchestrator.clone(),
+        trust,
+        ticket,
+        pod: options.pod.clone(),
+        grace: options.grace,
+        heartbeat: heartbeat.map(|(file, within)| Heartbeat::new(file, within)),
+        command: options.command.clone(),
+    })
+}
+
+fn trusting(file: &PathBuf) -> Result<Arc<ClientConfig>> {
+    let about = || format!("cannot use the certificates in {}", file.display());
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).with_context(about)? {
+        roots.add(certificate.with_context(about)?).with_context(about)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .with_context(about)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    let wrong = || format!("{text:?} is no address; one looks like 10.0.0.7:7411 or host:7411");
+    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let port = port.parse().map_err(|_| wrong())?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() {
+        return Err(wrong());
+    }
+    Ok(Address { host: host.to_owned(), port })
+}
+
+fn span(text: &str) -> Result<Duration, String> {
+    let parsed: Result<jiff::SignedDuration, _> = text.parse();
+    parsed
+        .ok()
+        .and_then(|span| Duration::try_from(span).ok())
+        .ok_or_else(|| format!("{text:?} is no duration; one looks like 500ms, 5s or 2m"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        let read = |text| address(text).map(|Address { host, port }| (host, port)).ok();
+        assert_eq!(read("10.0.0.7:7411"), Some(("10.0.0.7".into(), 7411)));
+        assert_eq!(read("[::1]:7411"), Some(("::1".into(), 7411)));
+        for bad in ["", "host", "host:", "host:x", ":1", "host:70000"] {
+            assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_may_be_short() {
+        assert_eq!(span("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(span("0s"), Ok(Duration::ZERO));
+        assert!(span("-1s").is_err());
+        assert!(span("soon").is_err());
+    }
+}

@@ -1,0 +1,230 @@
+//! The process around a worker: starts it, watches it, stops it and starts it again, as the gang
+//! does.
+//!
+//! It must run on a runtime of one thread: it takes every child that ends, also those that it did
+//! not start, and nothing else in the process may wait for children of its own.
+
+mod heartbeat;
+mod link;
+mod process;
+
+use std::ffi::OsString;
+use std::io;
+use std::time::{Duration, Instant};
+
+use lockstep_control::plan::restart::{
+    Agent, AgentEffect, Identity, Moment, Order, Worker as State,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+pub use heartbeat::Heartbeat;
+pub use link::{Address, Trust};
+use link::{Link, News};
+use process::Worker;
+
+use crate::wire::Status;
+
+/// What an agent has to know.
+pub struct Options {
+    /// Where its orchestrator listens.
+    pub address: Address,
+    /// Whether and how the orchestrator has to prove itself.
+    pub trust: Trust,
+    /// What lets it speak for its job.
+    pub ticket: String,
+    /// Its pod, by uid.
+    pub pod: String,
+    /// How long a worker that is asked to stop may take.
+    pub grace: Duration,
+    /// How a worker shows that it lives, if it has to.
+    pub heartbeat: Option<Heartbeat>,
+    /// The program of the worker, with its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// Signals that are the worker's own business.
+const FORWARDED: [fn() -> SignalKind; 4] =
+    [SignalKind::hangup, SignalKind::user_defined1, SignalKind::user_defined2, SignalKind::quit];
+
+/// Runs a worker as its gang does; the answer is the code to end with.
+pub async fn run(options: Options) -> io::Result<i32> {
+    let mut shell = Shell::new(options)?;
+    loop {
+        if let Some(code) = shell.carry_out() {
+            shell.farewell().await;
+            return Ok(code);
+        }
+        shell.next().await;
+    }
+}
+
+struct Shell {
+    machine: Agent,
+    start: Instant,
+    worker: Worker,
+    heartbeat: Option<Heartbeat>,
+    status: watch::Sender<Option<Status>>,
+    news: mpsc::Receiver<News>,
+    ended: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+    forwarded: Vec<(i32, Signal)>,
+}
+
+impl Shell {
+    fn new(options: Options) -> io::Result<Self> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        let ended = signal(SignalKind::child())?;
+        let forwarded = FORWARDED
+            .iter()
+            .map(|kind| Ok((kind().as_raw_value(), signal(kind())?)))
+            .collect::<io::Result<_>>()?;
+        let (status, latest) = watch::channel(None);
+        let (tell, news) = mpsc::channel(16);
+        let Options { address, trust, ticket, pod, grace, heartbeat, command } = options;
+        tokio::spawn(Link { address, trust, ticket, pod, latest, tell }.run());
+        // Who it is in the gang, the other end knows: only the session is its own.
+        let session = fastrand::u64(1..);
+        let identity = Identity { slot: 0, pod: 0, session, generation: 0 };
+        Ok(Self {
+            machine: Agent::new(identity, grace, Moment::default()),
+            start: Instant::now(),
+            worker: Worker::new(command),
+            heartbeat,
+            status,
+            news,
+            ended,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            forwarded,
+        })
+    }
+
+    fn now(&self) -> Moment {
+        Moment::after(self.start.elapsed())
+    }
+
+    /// Waits until something happens, and tells the machine.
+    async fn next(&mut self) {
+        let wait = self.machine.deadline().since(self.now());
+        let beat = self.heartbeat.as_ref().map_or(wait, |heartbeat| heartbeat.look_after());
+        let forwarded = any_of(&mut self.forwarded);
+        tokio::select! {
+            news = self.news.recv() => match news {
+                Some(news) => self.hear(&news),
+                // The link never ends.
+                None => std::future::pending().await,
+            },
+            _ = self.ended.recv() => self.reap(),
+            _ = self.terminate.recv() => self.leave(),
+            _ = self.interrupt.recv() => self.leave(),
+            signal = forwarded => self.worker.signal(signal),
+            () = tokio::time::sleep(wait.min(beat)) => {
+                let now = self.now();
+                if self.heartbeat.as_mut().is_some_and(Heartbeat::is_missed) {
+                    tracing::warn!("the worker shows no sign of life: it has failed");
+                    self.machine.hung(now);
+                }
+                self.machine.tick(now);
+            }
+        }
+    }
+
+    fn leave(&mut self) {
+        let now = self.now();
+        self.machine.terminated(now);
+    }
+
+    fn hear(&mut self, news: &News) {
+        let now = self.now();
+        match news {
+            News::Connected => self.machine.connected(now),
+            News::Order(order) => {
+                let Order { rank, fence, .. } = order;
+                tracing::debug!(?rank, fence, "told");
+                self.machine.ordered(order, now);
+            }
+        }
+    }
+
+    /// Takes all children that have ended.
+    fn reap(&mut self) {
+        while let Some(taken) = self.worker.reap() {
+            let now = self.now();
+            match taken {
+                process::Taken::Main(failure) => {
+                    if let Some(heartbeat) = &mut self.heartbeat {
+                        heartbeat.stop();
+                    }
+                    self.machine.exited(failure, now);
+                }
+                process::Taken::Last => {
+                    self.machine.gone(now);
+                    break;
+                }
+                process::Taken::Other => {}
+            }
+        }
+    }
+
+    /// Does what the machine asks for; the code, if that is to end.
+    fn carry_out(&mut self) -> Option<i32> {
+        loop {
+            let effects: Vec<AgentEffect> = self.machine.effects().collect();
+            if effects.is_empty() {
+                return None;
+            }
+            for effect in effects {
+                match effect {
+                    AgentEffect::Spawn { epoch, restarts } => {
+                        let spawned = self.worker.spawn(epoch, restarts.total);
+                        let now = self.now();
+                        match spawned {
+                            Ok(()) => {
+                                if let Some(heartbeat) = &mut self.heartbeat {
+                                    heartbeat.begin();
+                                }
+                                self.machine.spawned(now);
+                            }
+                            Err(error) => {
+                                tracing::error!("{error}");
+                                self.machine.not_spawned(error.to_string(), now);
+                            }
+                        }
+                    }
+                    AgentEffect::Terminate => self.worker.terminate(),
+                    AgentEffect::Kill => {
+                        self.worker.kill();
+                        self.reap();
+                    }
+                    AgentEffect::Send(report) => {
+                        if let State::Failed(epoch, cause) = &report.worker {
+                            tracing::debug!(epoch, %cause, "the worker has failed");
+                        }
+                        self.status.send_replace(Some(report.into()));
+                    }
+                    AgentEffect::Exit(code) => return Some(code),
+                }
+            }
+        }
+    }
+
+    /// Lets what was said last be sent.
+    async fn farewell(&self) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Waits for any of these signals.
+async fn any_of(signals: &mut [(i32, Signal)]) -> i32 {
+    std::future::poll_fn(|context| {
+        for (number, signal) in signals.iter_mut() {
+            if signal.poll_recv(context).is_ready() {
+                return std::task::Poll::Ready(*number);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}

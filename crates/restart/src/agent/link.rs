@@ -1,0 +1,162 @@
+//! The connection to whoever leads. It is always being made or kept; nothing waits for it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstep_control::plan::restart::{Order, Worker};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsConnector;
+
+use crate::wire::{Down, Hello, PROTOCOL, Refusal, Status, Up, frame, read};
+
+/// Where an orchestrator listens: a name or an address, and a port.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// The name or address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// Whether and how an orchestrator has to prove itself.
+#[derive(Clone)]
+pub enum Trust {
+    /// It has not: for networks in which nobody else can listen.
+    Anyone,
+    /// With a certificate that this accepts.
+    Tls(Arc<rustls::ClientConfig>),
+}
+
+/// What a connection brings.
+pub(super) enum News {
+    /// Somebody is there.
+    Connected,
+    /// Somebody says what to do.
+    Order(Order),
+}
+
+/// How long the first wait for another try may be, and the longest. Each is drawn from the whole
+/// span, so that thousands that lose their leader at once do not come back at once.
+const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The longest for an agent whose worker is down: it is what all others wait for.
+const URGENT_WAIT: Duration = Duration::from_millis(500);
+/// How long it may take to connect.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Keeps an agent connected.
+pub(super) struct Link {
+    pub(super) address: Address,
+    pub(super) trust: Trust,
+    pub(super) ticket: String,
+    pub(super) pod: String,
+    pub(super) latest: watch::Receiver<Option<Status>>,
+    pub(super) tell: mpsc::Sender<News>,
+}
+
+impl Link {
+    /// Connects, and again, for as long as the agent lives.
+    pub(super) async fn run(mut self) {
+        let mut longest = WAIT.0;
+        loop {
+            let mut has_heard = false;
+            let ended = self.once(&mut has_heard).await;
+            if self.tell.is_closed() {
+                return;
+            }
+            longest = if has_heard { WAIT.0 } else { (longest * 2).min(WAIT.1) };
+            let limit = if self.is_urgent() { longest.min(URGENT_WAIT) } else { longest };
+            let wait = limit.mul_f64(fastrand::f64());
+            match ended {
+                Ok(()) => tracing::debug!(?wait, "the orchestrator has closed the connection"),
+                Err(error) => tracing::debug!(%error, ?wait, "there is no orchestrator"),
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.latest
+            .borrow()
+            .as_ref()
+            .is_some_and(|status| !matches!(status.worker, Worker::Running(_)))
+    }
+
+    async fn once(&mut self, has_heard: &mut bool) -> io::Result<()> {
+        let Address { host, port } = &self.address;
+        let connecting = TcpStream::connect((host.as_str(), *port));
+        let stream = tokio::time::timeout(CONNECT_WITHIN, connecting).await??;
+        stream.set_nodelay(true)?;
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 10_000);
+        match &self.trust {
+            Trust::Anyone => self.talk(stream, has_heard).await,
+            Trust::Tls(config) => {
+                let name = ServerName::try_from(host.clone())
+                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+                let connector = TlsConnector::from(Arc::clone(config));
+                let handshake = connector.connect(name, stream);
+                let stream = tokio::time::timeout(CONNECT_WITHIN, handshake).await??;
+                self.talk(stream, has_heard).await
+            }
+        }
+    }
+
+    async fn talk<S>(&mut self, stream: S, has_heard: &mut bool) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (reader, mut writer) = tokio::io::split(stream);
+        let mut reader = BufReader::with_capacity(256, reader);
+        let (ticket, pod) = (self.ticket.clone(), self.pod.clone());
+        let hello = Up::Hello(Hello { protocol: PROTOCOL, ticket, pod });
+        writer.write_all(&frame(&hello)).await?;
+        writer.flush().await?;
+        // What was said before was said to somebody else.
+        self.latest.mark_unchanged();
+        if self.tell.send(News::Connected).await.is_err() {
+            return Ok(());
+        }
+        let (latest, tell) = (&mut self.latest, &self.tell);
+        let writing = async {
+            while latest.changed().await.is_ok() {
+                let status = latest.borrow_and_update().clone();
+                if let Some(status) = status {
+                    writer.write_all(&frame(&Up::Status(status))).await?;
+                    writer.flush().await?;
+                }
+            }
+            Ok(())
+        };
+        let reading = async {
+            let mut buffer = Vec::new();
+            while let Some(message) = read(&mut reader, &mut buffer).await? {
+                match message {
+                    Down::Order(order) => {
+                        *has_heard = true;
+                        if tell.send(News::Order(order)).await.is_err() {
+                            return Ok(());
+                        }
+                    }
+                    Down::Refused(refusal) => return Err(refused(&refusal)),
+                }
+            }
+            Ok(())
+        };
+        tokio::select! {
+            ended = reading => ended,
+            ended = writing => ended,
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> io::Error {
+    // What will not change by waiting is worth a word.
+    match refusal {
+        Refusal::Protocol(_) | Refusal::Ticket => tracing::error!("not let in: {refusal}"),
+        Refusal::Job | Refusal::Pod | Refusal::Full => {}
+    }
+    io::Error::new(io::ErrorKind::ConnectionRefused, refusal.to_string())
+}

@@ -1,0 +1,131 @@
+//! Where orchestrators listen: one hub for a process, one gang for each job it leads.
+
+mod connection;
+mod gang;
+mod mailbox;
+mod roster;
+mod store;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+use crate::ticket::Key;
+use crate::wire::{Hello, PROTOCOL, Refusal};
+pub use gang::{Gang, Happening};
+pub use roster::Seat;
+pub use store::{Memory, RecordStore, Written};
+
+/// How many connections may be waiting to be taken: as many as the system allows by default.
+const BACKLOG: u32 = 4096;
+/// How many connections may be there that have not said who they are.
+const STRANGERS_MAX: usize = 2048;
+/// How long one may take to do so.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where agents connect to.
+pub struct Hub {
+    key: Key,
+    gangs: RwLock<HashMap<String, Gang>>,
+    links: AtomicU64,
+    strangers: Semaphore,
+}
+
+impl Hub {
+    /// A hub that takes tickets of this key.
+    pub fn new(key: Key) -> Arc<Self> {
+        Arc::new(Self {
+            key,
+            gangs: RwLock::default(),
+            links: AtomicU64::new(0),
+            strangers: Semaphore::new(STRANGERS_MAX),
+        })
+    }
+
+    /// From now on agents of this job are let in.
+    pub fn add(&self, job: &str, gang: Gang) {
+        self.gangs.write().unwrap_or_else(PoisonError::into_inner).insert(job.to_owned(), gang);
+    }
+
+    /// From now on they are not.
+    pub fn remove(&self, job: &str) {
+        self.gangs.write().unwrap_or_else(PoisonError::into_inner).remove(job);
+    }
+
+    /// A socket that listens for agents.
+    pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    }
+
+    /// Takes connections, for ever.
+    pub async fn serve(self: Arc<Self>, listener: TcpListener, tls: Option<TlsAcceptor>) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let hub = Arc::clone(&self);
+                    let tls = tls.clone();
+                    tokio::spawn(async move { hub.welcome(stream, peer, tls).await });
+                }
+                Err(error) => {
+                    // Out of descriptors, most likely: some have to be closed first.
+                    tracing::warn!(%error, "an agent could not connect");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    async fn welcome(&self, stream: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
+        // A frame is small and waited for.
+        let _ = stream.set_nodelay(true);
+        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 10_000);
+        let served = match tls {
+            None => connection::serve(self, stream).await,
+            Some(tls) => {
+                let Ok(permit) = self.strangers.acquire().await else { return };
+                let accepted = tokio::time::timeout(HELLO_WITHIN, tls.accept(stream)).await;
+                drop(permit);
+                match accepted {
+                    Ok(Ok(stream)) => connection::serve(self, stream).await,
+                    Ok(Err(error)) => Err(error),
+                    Err(_) => Err(io::ErrorKind::TimedOut.into()),
+                }
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%peer, %error, "a connection ended");
+        }
+    }
+
+    /// Which place of which gang an agent speaks for.
+    fn admit(&self, hello: &Hello) -> Result<(Gang, Seat), Refusal> {
+        if hello.protocol != PROTOCOL {
+            return Err(Refusal::Protocol(PROTOCOL));
+        }
+        let ticket = self.key.check(&hello.ticket, SystemTime::now()).ok_or(Refusal::Ticket)?;
+        let gangs = self.gangs.read().unwrap_or_else(PoisonError::into_inner);
+        let gang = gangs.get(&ticket.job).ok_or(Refusal::Job)?;
+        let seat = gang.seat(&hello.pod).ok_or(Refusal::Pod)?;
+        if seat.generation != ticket.generation {
+            return Err(Refusal::Ticket);
+        }
+        Ok((gang.clone(), seat))
+    }
+
+    fn next_link(&self) -> u64 {
+        self.links.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
