@@ -29,6 +29,8 @@ enum Subject {
     Jobset,
     /// The same with `lockstep operator` on a real control plane, of 1,000 and 5,000 pods.
     JobsetKubernetes,
+    /// Restarts in place: thousands of agents over real sockets.
+    Restart,
 }
 
 /// Runs one benchmark in release mode.
@@ -37,6 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Subject::Cluster => "cluster",
         Subject::Jobs => "jobs",
         Subject::Jobset => "jobset",
+        Subject::Restart => "restart",
         Subject::JobsetKubernetes => {
             let parse = |size: &String| size.parse().with_context(|| format!("{size} is no size"));
             let sizes = options.arguments.iter().map(parse).collect::<Result<Vec<usize>>>()?;

@@ -12,6 +12,7 @@ mod jobset;
 mod meter;
 mod nodes;
 mod report;
+mod restart;
 
 use std::process::ExitCode;
 
@@ -45,12 +46,18 @@ fn main() -> ExitCode {
         "cluster" => runtime.block_on(cluster::measure(&mut report, &wanted)),
         "jobs" => jobs::measure(&mut report, &wanted, &runtime),
         "jobset" => jobset::measure(&mut report, &wanted, &runtime),
+        "restart" => restart::measure(&mut report, &wanted, &runtime),
+        "restart-agents" => {
+            let [address, ca, ticket, size] = &wanted.0[..] else { return ExitCode::from(2) };
+            runtime.block_on(restart::agents::play(address, ca, ticket, size));
+            return ExitCode::SUCCESS;
+        }
         "nodes" if wanted.0.len() == 1 => {
             runtime.block_on(nodes::play(wanted.0[0].parse().unwrap()));
             return ExitCode::SUCCESS;
         }
         _ => {
-            println!("usage: lockstep-bench cluster|jobs|jobset [PART]... or nodes COUNT");
+            println!("usage: lockstep-bench cluster|jobs|jobset|restart [PART]... or nodes COUNT");
             return ExitCode::from(2);
         }
     }
