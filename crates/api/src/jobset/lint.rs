@@ -1,10 +1,26 @@
-//! What the API takes although it cannot be meant: expressions that do not compile never match.
+//! What the API takes although it cannot be meant: expressions that do not compile never match, and
+//! templates of which no Job can be made never start.
 
-use super::{JobSetSpec, pattern_fault};
-use crate::field::{ErrorList, FieldError, Path};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{JobSetSpec, names, pattern_fault};
+use crate::{
+    Gates,
+    field::{ErrorList, FieldError, Path},
+    job::JobStrategy,
+    json::{at, text},
+    strategy::{Json, Strategy, WriteContext},
+};
 
 /// Points at what cannot be meant.
-pub(super) fn errors(spec: &JobSetSpec) -> ErrorList {
+pub(super) fn errors(object: &Json, spec: &JobSetSpec, gates: Gates) -> ErrorList {
+    let mut errors = patterns(spec);
+    errors.extend(templates(object, gates));
+    errors
+}
+
+fn patterns(spec: &JobSetSpec) -> ErrorList {
     let path = Path::new("spec").child("failurePolicy").child("rules");
     let rules = spec.failure_policy.iter().flat_map(|policy| &policy.rules).enumerate();
     rules
@@ -18,4 +34,40 @@ pub(super) fn errors(spec: &JobSetSpec) -> ErrorList {
             })
         })
         .collect()
+}
+
+/// What the API will say of the Jobs that are made of the templates.
+fn templates(object: &Json, gates: Gates) -> ErrorList {
+    let groups = at(object, &["spec", "replicatedJobs"]).and_then(Value::as_array);
+    let path = Path::new("spec").child("replicatedJobs");
+    groups
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .flat_map(|(at, group)| {
+            let path = path.index(at).child("template");
+            job_errors(object, group, gates).into_iter().map(move |error| {
+                let path = path.child(&error.path.to_string());
+                FieldError { path, ..error }
+            })
+        })
+        .collect()
+}
+
+fn job_errors(object: &Json, group: &Value, gates: Gates) -> ErrorList {
+    let Some(template) = group.get("template").filter(|template| template.is_object()) else {
+        return ErrorList::new();
+    };
+    let set_name = text(object, &["metadata", "name"]);
+    let name = group.get("name").and_then(Value::as_str).unwrap_or_default();
+    let mut job = template.clone();
+    let context =
+        WriteContext { now: Timestamp::UNIX_EPOCH, uid: "a-uid".to_owned(), user: String::new() };
+    job["metadata"]["name"] = json!(names::job(set_name, name, 0));
+    job["metadata"]["uid"] = json!(context.uid);
+    let Value::Object(mut job) = job else { return ErrorList::new() };
+    let strategy = JobStrategy::new(gates);
+    strategy.fill_defaults(&mut job);
+    strategy.prepare_create(&mut job, &context);
+    strategy.validate_create(&job)
 }

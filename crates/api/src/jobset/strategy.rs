@@ -87,7 +87,7 @@ impl Strategy for JobSetStrategy {
 
     fn lint(&self, object: &Json) -> ErrorList {
         let spec: JobSetSpec = view(object, "spec", &mut ErrorList::new());
-        lint::errors(&spec)
+        lint::errors(object, &spec, self.gates)
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

@@ -140,6 +140,45 @@ fn manifests_of_every_feature_are_accepted() {
     }
 }
 
+#[test]
+fn templates_of_which_no_job_can_be_made_are_taken_with_a_warning() {
+    let template = |spec: serde_json::Value| {
+        json!({"replicatedJobs": [
+            {"name": "good", "template": {"spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}},
+            {"name": "bad", "template": {"spec": spec}},
+        ]})
+    };
+    let pod = |policy: &str| json!({"spec": {"restartPolicy": policy, "containers": [{"name": "c", "image": "i"}]}});
+    let unordered = json!([{"action": "FailJob",
+                            "onExitCodes": {"operator": "In", "values": [137, 42]}}]);
+    let cases = [
+        (
+            json!({"template": pod("Never"), "podFailurePolicy": {"rules": unordered}}),
+            "spec.replicatedJobs[1].template.spec.podFailurePolicy.rules[0].onExitCodes.values: \
+             Invalid value: [137,42]: must be ordered",
+        ),
+        (
+            json!({"template": pod("Always")}),
+            "spec.replicatedJobs[1].template.spec.template.spec.restartPolicy: Required value: \
+             valid values: \"OnFailure\", \"Never\"",
+        ),
+        (
+            json!({"template": pod("Never"), "backoffLimit": -1}),
+            "spec.replicatedJobs[1].template.spec.backoffLimit: Invalid value: -1: must be \
+             greater than or equal to 0",
+        ),
+    ];
+    for (spec, want) in cases {
+        let manifest = manifest(template(spec));
+        assert_eq!(faults(&manifest), Vec::<String>::new(), "{want}");
+        let object = created(&manifest);
+        assert_eq!(JOBSET.warnings(&object, None), [want]);
+        let lint: Vec<String> = JOBSET.lint(&object).iter().map(ToString::to_string).collect();
+        assert_eq!(lint, [want]);
+    }
+}
+
 // rule: jobset 1.4
 #[test]
 fn an_expression_that_does_not_compile_is_taken_with_a_warning() {
