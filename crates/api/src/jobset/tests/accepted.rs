@@ -142,7 +142,7 @@ fn manifests_of_every_feature_are_accepted() {
 
 #[test]
 fn templates_of_which_no_job_can_be_made_are_taken_with_a_warning() {
-    let template = |spec: serde_json::Value| {
+    let template = |spec: Value| {
         json!({"replicatedJobs": [
             {"name": "good", "template": {"spec": {"template": {"spec": {
                 "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}},

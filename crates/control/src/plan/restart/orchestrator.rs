@@ -46,8 +46,9 @@ pub enum Effect {
 }
 
 /// How long the agents have to show that they hold an order before it is sent to them again, at
-/// first and at most.
+/// first and at most; and for each of them, since it takes time to tell them and to hear them all.
 const RESEND: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
+const RESEND_EACH: Duration = Duration::from_micros(100);
 /// The same for a record that could not be written.
 const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
@@ -115,7 +116,7 @@ impl Orchestrator {
             running_since: None,
             waterfall: None,
             resend_at: None,
-            resend_wait: RESEND.0,
+            resend_wait: resend_wait(record.slots),
             effects: Vec::new(),
         };
         orchestrator.slots.recount(&record);
@@ -369,9 +370,9 @@ impl Orchestrator {
     }
 
     fn resend(&mut self, now: Moment) {
-        let order = self.record.order();
+        let (order, slots) = (self.record.order(), self.record.slots);
         self.effects.extend(self.slots.links_behind().map(|link| Effect::Tell(link, order)));
-        self.resend_wait = (self.resend_wait * 2).min(RESEND.1);
+        self.resend_wait = (self.resend_wait * 2).min(RESEND.1.max(resend_wait(slots)));
         self.resend_at = Some(now + self.resend_wait);
     }
 
@@ -389,4 +390,9 @@ impl Orchestrator {
             self.effects.push(Effect::StepDown(fence));
         }
     }
+}
+
+/// How long agents have to show that they hold an order, the first time.
+fn resend_wait(slots: u32) -> Duration {
+    RESEND.0 + RESEND_EACH * slots
 }

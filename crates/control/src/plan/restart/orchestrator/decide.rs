@@ -3,7 +3,7 @@
 use super::super::{Duty, Moment, Phase, Reason, Record, Verdict, Waterfall, Worker};
 use super::ladder::{Ladder, Rung};
 use super::slots::{Slot, Standing};
-use super::{Effect, Orchestrator, RESEND};
+use super::{Effect, Orchestrator, resend_wait};
 
 impl Orchestrator {
     /// Decides what can be decided now.
@@ -59,8 +59,8 @@ impl Orchestrator {
             }
             Phase::Forming | Phase::Running | Phase::Stopping | Phase::Succeeding => self.tell(),
         }
-        self.resend_wait = RESEND.0;
-        self.resend_at = Some(now + RESEND.0);
+        self.resend_wait = resend_wait(record.slots);
+        self.resend_at = Some(now + self.resend_wait);
         self.note_entered(now);
         self.note_stages(now);
     }
