@@ -10,6 +10,7 @@ use crate::{
     gates::Gates,
     json,
     kinds::view,
+    labels::jobset as keys,
     names,
     strategy::{Column, Json, Strategy, WriteContext, keep},
 };
@@ -74,6 +75,14 @@ impl Strategy for JobSetStrategy {
             return Vec::new();
         }
         let mut warnings: Vec<String> = self.lint(object).iter().map(ToString::to_string).collect();
+        let asks = ["metadata", "annotations", keys::IN_PLACE_TIMEOUT];
+        if json::at(object, &asks).is_some() {
+            warnings.push(format!(
+                "metadata.annotations[{}]: restarts in place are not acted on so far: a restart \
+                 makes all Jobs anew",
+                keys::IN_PLACE_TIMEOUT
+            ));
+        }
         let strategy = json::text(object, &["spec", "failurePolicy", "restartStrategy"]);
         if strategy == "InPlaceRestart" {
             warnings.push(

@@ -40,6 +40,11 @@ pub const NO_SCHEDULE: &str = "alpha.jobset.sigs.k8s.io/no-schedule";
 /// Priority of a pod: label.
 pub const PRIORITY: &str = "jobset.sigs.k8s.io/priority";
 
+/// Asks for restarts in place, and says how long one may take: annotation of JobSets.
+pub const IN_PLACE_TIMEOUT: &str = "alpha.jobset.sigs.k8s.io/inplace-timeout";
+/// How often a JobSet was restarted in place, or made anew instead: annotation of JobSets.
+pub const IN_PLACE_RESTARTS: &str = "alpha.jobset.sigs.k8s.io/inplace-restarts";
+
 /// What `spec.managedBy` says when the JobSet is ours.
 pub const MANAGED_BY_SELF: &str = "jobset.sigs.k8s.io/jobset-controller";
 /// Before the name of a rule: how often that rule may restart something. Annotation of JobSets; our

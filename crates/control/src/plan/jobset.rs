@@ -15,6 +15,7 @@ mod elastic;
 mod failure;
 mod finish;
 mod group;
+pub mod in_place;
 mod pass;
 mod resume;
 mod service;
@@ -51,6 +52,8 @@ pub struct Options {
     pub controller: String,
     /// Which features are on.
     pub gates: Gates,
+    /// How workers reach whoever leads their restarts in place; none, and nobody restarts there.
+    pub in_place: Option<in_place::Wiring>,
     /// First delay after a pass that failed.
     pub api_backoff_base: Duration,
     /// Longest delay after a pass that failed.
@@ -62,6 +65,7 @@ impl Default for Options {
         Self {
             controller: MANAGED_BY_SELF.to_owned(),
             gates: Gates::ALL,
+            in_place: None,
             api_backoff_base: Duration::from_millis(200),
             api_backoff_max: Duration::from_secs(60),
         }

@@ -14,7 +14,7 @@ use lockstep_api::{
     labels::jobset as keys,
 };
 
-use super::{group, pass::Pass, service};
+use super::{group, in_place, pass::Pass, service};
 
 type Labels = BTreeMap<String, String>;
 
@@ -52,6 +52,11 @@ pub(super) fn job(pass: &Pass<'_>, wanted: &ReplicatedJob, index: i32) -> Job {
         keep_apart(pod, format!("{namespace}_{name}"));
     }
     mount_claims(pod, jobset);
+    if let Some(wiring) = &pass.options.in_place
+        && in_place::timeout(jobset).is_some()
+    {
+        in_place::inject(&mut job_spec, set_name, wiring);
+    }
     Job { metadata, spec: Some(job_spec), status: None }
 }
 
