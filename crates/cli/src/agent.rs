@@ -1,6 +1,13 @@
 //! `lockstep agent`: the process around a worker of a gang that restarts in place.
 
-use std::{ffi::OsString, fs, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use lockstep_restart::agent::{self, Address, Heartbeat, Trust};
@@ -27,13 +34,22 @@ Example:
   lockstep agent --orchestrator 10.0.0.7:7411 --ca ca.pem --pod 5d6f... -- python train.py")]
 pub(crate) struct Options {
     /// Where the orchestrator listens: HOST:PORT
-    #[arg(long, value_name = "ADDRESS", env = "LOCKSTEP_ORCHESTRATOR", value_parser = address)]
-    orchestrator: Address,
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LOCKSTEP_ORCHESTRATOR",
+        value_parser = address,
+        required_unless_present = "install"
+    )]
+    orchestrator: Option<Address>,
     /// The certificates that the orchestrator's may be signed with, as a PEM file
     #[arg(long, value_name = "FILE", env = "LOCKSTEP_ORCHESTRATOR_CA")]
     ca: Option<PathBuf>,
+    /// The same certificates, as text
+    #[arg(long, env = "LOCKSTEP_ORCHESTRATOR_CA_PEM", conflicts_with = "ca", hide = true)]
+    ca_pem: Option<String>,
     /// Talk to the orchestrator without TLS
-    #[arg(long, env = "LOCKSTEP_ORCHESTRATOR_PLAINTEXT", conflicts_with = "ca")]
+    #[arg(long, env = "LOCKSTEP_ORCHESTRATOR_PLAINTEXT", conflicts_with_all = ["ca", "ca_pem"])]
     plaintext: bool,
     /// The ticket that lets it speak for its pod
     #[arg(long, value_name = "TICKET", env = "LOCKSTEP_TICKET", hide_env_values = true)]
@@ -42,8 +58,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", env = "LOCKSTEP_TICKET_FILE", conflicts_with = "ticket")]
     ticket_file: Option<PathBuf>,
     /// The uid of its pod
-    #[arg(long, value_name = "UID", env = "LOCKSTEP_POD_UID", alias = "worker-pod-uid")]
-    pod: String,
+    #[arg(
+        long,
+        value_name = "UID",
+        env = "LOCKSTEP_POD_UID",
+        alias = "worker-pod-uid",
+        required_unless_present = "install"
+    )]
+    pod: Option<String>,
     /// How long a worker that is asked to stop may take before it is killed
     #[arg(
         long,
@@ -74,10 +96,13 @@ pub(crate) struct Options {
     /// What to log to stderr: error, warn, info, debug, or a filter
     #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = "warn")]
     log: String,
+    /// Copy this program into a folder as `lockstep` and end, so that a pod has it
+    #[arg(long, value_name = "FOLDER", conflicts_with = "command")]
+    install: Option<PathBuf>,
     #[command(flatten)]
     kep: Kep,
     /// The worker and its arguments
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required_unless_present = "install", last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -120,6 +145,15 @@ impl Kep {
 
 /// Runs a worker in its gang, and ends as it does. It needs a runtime of its own, of one thread.
 pub(crate) fn main(options: &Options) -> ExitCode {
+    if let Some(folder) = &options.install {
+        return match install(folder) {
+            Ok(()) => Exit::Success.into(),
+            Err(error) => {
+                output::note(exit::explain(&error));
+                Exit::Failed.into()
+            }
+        };
+    }
     let ended = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -150,27 +184,42 @@ fn prepare(options: &Options) -> Result<agent::Options> {
             .to_owned(),
         (None, None) => bail!("a ticket is needed: give --ticket-file or $LOCKSTEP_TICKET"),
     };
-    let trust = match (&options.ca, options.plaintext) {
-        (Some(file), _) => Trust::Tls(trusting(file)?),
-        (None, true) => Trust::Anyone,
-        (None, false) => bail!("give --ca to verify the orchestrator, or --plaintext to trust it"),
+    let trust = match (&options.ca, &options.ca_pem, options.plaintext) {
+        (Some(file), ..) => {
+            let pem = fs::read(file)
+                .with_context(|| format!("cannot read the certificates in {}", file.display()))?;
+            Trust::Tls(trusting(&pem)?)
+        }
+        (None, Some(pem), _) => Trust::Tls(trusting(pem.as_bytes())?),
+        (None, None, true) => Trust::Anyone,
+        (None, None, false) => {
+            bail!("give --ca to verify the orchestrator, or --plaintext to trust it")
+        }
     };
     let heartbeat = options.heartbeat_file.clone().zip(options.heartbeat_timeout);
     Ok(agent::Options {
-        address: options.orchestrator.clone(),
+        address: options.orchestrator.clone().context("--orchestrator is missing")?,
         trust,
         ticket,
-        pod: options.pod.clone(),
+        pod: options.pod.clone().context("--pod is missing")?,
         grace: options.grace,
         heartbeat: heartbeat.map(|(file, within)| Heartbeat::new(file, within)),
         command: options.command.clone(),
     })
 }
 
-fn trusting(file: &PathBuf) -> Result<Arc<ClientConfig>> {
-    let about = || format!("cannot use the certificates in {}", file.display());
+/// Puts this program where a worker's pod finds it.
+fn install(folder: &Path) -> Result<()> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let copy = folder.join("lockstep");
+    fs::copy(&program, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+    Ok(())
+}
+
+fn trusting(pem: &[u8]) -> Result<Arc<ClientConfig>> {
+    let about = || "cannot use the certificates of the orchestrator";
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).with_context(about)? {
+    for certificate in CertificateDer::pem_slice_iter(pem) {
         roots.add(certificate.with_context(about)?).with_context(about)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());

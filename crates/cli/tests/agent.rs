@@ -141,7 +141,9 @@ impl Fleet {
             .current_dir(self.folder.path());
         match &self.tls {
             None => command.arg("--plaintext"),
-            Some((_, ca)) => command.arg("--ca").arg(ca),
+            Some((_, ca)) if slot == 0 => command.arg("--ca").arg(ca),
+            Some((_, ca)) => command
+                .env("LOCKSTEP_ORCHESTRATOR_CA_PEM", fs::read_to_string(ca).expect("written")),
         };
         command.args(["--", "sh", "-c", script]).stdout(Stdio::null());
         self.agents.push(command.spawn().expect("an agent starts"));
@@ -405,6 +407,21 @@ async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     fleet.lines("epoch 1", 1).await;
     let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
     assert_eq!(waterfall.cause, Cause::Hung);
+}
+
+#[test]
+fn a_pod_can_be_given_the_agent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut installs = Command::new(env!("CARGO_BIN_EXE_lockstep"));
+    installs.args(["agent", "--install"]).arg(folder.path());
+    assert!(installs.status().expect("it runs").success());
+    let copy = Command::new(folder.path().join("lockstep")).arg("--version").output();
+    assert!(copy.expect("the copy runs").status.success());
+    let nowhere = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["agent", "--install", "/no/such/folder"])
+        .output()
+        .expect("it runs");
+    assert_eq!(nowhere.status.code(), Some(1));
 }
 
 #[test]
