@@ -54,6 +54,23 @@ fn templates(object: &Json, gates: Gates) -> ErrorList {
         .collect()
 }
 
+/// Adds the volumes that pods of the set get beside their own.
+fn add_claims(object: &Json, pod: &mut Value) {
+    let policies = at(object, &["spec", "volumeClaimPolicies"]).and_then(Value::as_array);
+    let templates = policies.into_iter().flatten().filter_map(|it| it["templates"].as_array());
+    let names = templates.flatten().filter_map(|template| template["metadata"]["name"].as_str());
+    let claims: Vec<Value> = names
+        .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
+        .collect();
+    if claims.is_empty() || !pod.is_object() {
+        return;
+    }
+    match pod["volumes"].as_array_mut() {
+        Some(volumes) => volumes.extend(claims),
+        None => pod["volumes"] = json!(claims),
+    }
+}
+
 fn job_errors(object: &Json, group: &Value, gates: Gates) -> ErrorList {
     let Some(template) = group.get("template").filter(|template| template.is_object()) else {
         return ErrorList::new();
@@ -65,6 +82,7 @@ fn job_errors(object: &Json, group: &Value, gates: Gates) -> ErrorList {
         WriteContext { now: Timestamp::UNIX_EPOCH, uid: "a-uid".to_owned(), user: String::new() };
     job["metadata"]["name"] = json!(names::job(set_name, name, 0));
     job["metadata"]["uid"] = json!(context.uid);
+    add_claims(object, &mut job["spec"]["template"]["spec"]);
     let Value::Object(mut job) = job else { return ErrorList::new() };
     let strategy = JobStrategy::new(gates);
     strategy.fill_defaults(&mut job);
