@@ -70,6 +70,8 @@ impl Stopped<'_> {
                 .to_owned()
         } else if let Some(what) = special_start(here) {
             what
+        } else if let Some(bracket) = closing(here) {
+            format!("the {bracket} closes nothing that is open: take it away, or open it before")
         } else if let Some(what) = colons(here) {
             what
         } else if told.contains("bracket") || told.contains("flow") {
@@ -100,15 +102,10 @@ impl Stopped<'_> {
             if open.is_empty() && !text.starts_with(['[', '{']) {
                 continue;
             }
-            let mut quote = None;
-            for letter in text.chars() {
-                match (quote, letter) {
-                    (Some(begun), letter) if begun == letter => quote = None,
-                    (None, '"' | '\'') => quote = Some(letter),
-                    (None, '[' | '{') => open.push((at, letter)),
-                    (None, ']' | '}') => drop(open.pop()),
-                    (None, '#') => break,
-                    _ => {}
+            for letter in brackets(text) {
+                match letter {
+                    '[' | '{' => open.push((at, letter)),
+                    _ => drop(open.pop()),
                 }
             }
         }
@@ -163,10 +160,56 @@ fn indent(line: &str) -> Option<usize> {
     says_something.then(|| line.len() - trimmed.len())
 }
 
-/// The value of a line: what stands after its first `key: ` or `- `.
+/// The value of a line: what stands after its first `key: ` or `- `, up to a comment.
 fn value(line: &str) -> &str {
-    let rest = line.trim_start().trim_start_matches("- ");
-    rest.split_once(": ").map_or(rest, |(_, value)| value).trim()
+    let rest = line.trim_start().trim_start_matches("- ").trim_start();
+    // Between brackets there are values only.
+    let found = if rest.starts_with(['[', '{']) { None } else { after_key(rest) };
+    let value = found.unwrap_or(rest).trim();
+    let is_quoted = value.starts_with(['"', '\'']);
+    let text = if is_quoted { value } else { value.split(" #").next().unwrap_or(value) };
+    text.trim_end()
+}
+
+/// What stands after the key a line begins with, if it begins with one. A key in quotes may have
+/// colons of its own.
+fn after_key(rest: &str) -> Option<&str> {
+    let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\''));
+    let past = quote.and_then(|quote| rest[1..].find(quote)).map_or(0, |end| end + 2);
+    rest[past..].split_once(": ").map(|(_, value)| value)
+}
+
+/// The brackets of a text, but for those in quotes and comments.
+fn brackets(text: &str) -> Vec<char> {
+    let mut found = Vec::new();
+    let mut quote = None;
+    for letter in text.chars() {
+        match (quote, letter) {
+            (Some(begun), letter) if begun == letter => quote = None,
+            (None, '"' | '\'') => quote = Some(letter),
+            (None, '[' | '{' | ']' | '}') => found.push(letter),
+            (None, '#') => break,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A bracket at the end of a value that closes more than the value opens, or something else.
+fn closing(line: &str) -> Option<char> {
+    let text = value(line);
+    if !text.starts_with(['[', '{']) {
+        return None;
+    }
+    let mut open = Vec::new();
+    brackets(text).into_iter().find(|letter| match letter {
+        '[' | '{' => {
+            open.push(*letter);
+            false
+        }
+        ']' => open.pop() != Some('['),
+        _ => open.pop() != Some('{'),
+    })
 }
 
 /// A value that begins with what YAML reserves.
@@ -182,16 +225,16 @@ fn colons(line: &str) -> Option<String> {
     if line.trim_start().starts_with(['[', '{']) {
         return None;
     }
+    let rest = line.trim_start().trim_start_matches("- ");
     let value = value(line);
     let is_plain = !value.starts_with(['"', '\'', '[', '{', '|', '>', '#']);
-    if is_plain && (value.contains(": ") || value.ends_with(':')) {
+    if is_plain && after_key(rest).is_some() && (value.contains(": ") || value.ends_with(':')) {
         return Some(format!(
             "a second colon in one line: put the value in quotes, as in '{}', or what belongs \
              below the key on lines of its own",
             value.trim_end_matches(':')
         ));
     }
-    let rest = line.trim_start().trim_start_matches("- ");
     let (key, after) = rest.split_once(':')?;
     let is_word = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric());
     let is_glued = after.starts_with(|c: char| !c.is_whitespace() && c != '/');
@@ -219,6 +262,13 @@ mod tests {
             ("a:\n    b: 1\n  c: 2\n", 3, "indented by 2 spaces"),
             ("a:\n  b: 1\n   c: 2\n", 3, "indented by 3 spaces, which fits no line above"),
             ("l:\n- a: 1\n   b: 2\n", 3, "indented by 3 spaces"),
+            ("s:\n  a: true\n   b:\n     c: 1\n", 3, "indented by 3 spaces, which fits no line"),
+            ("s:\n  a: true\n   b: 1 # c: d\n", 3, "indented by 3 spaces, which fits no line"),
+            ("s:\n  a: 1\n   'b: c': d\n", 3, "indented by 3 spaces, which fits no line"),
+            ("l:\n- {a: b, c: d}}\n", 2, "the } closes nothing that is open"),
+            ("l: [{a: b, c: d}}]\n", 1, "the } closes nothing that is open"),
+            ("a: b:\n", 1, "a second colon in one line"),
+            ("l:\n- {a: b\n- c\n", 2, "the { is not closed"),
             ("a: 1\nb: [1, 2\nc: 3\n", 2, "the [ is not closed"),
             ("a: {b: 1\n", 1, "the { is not closed"),
             ("a: [\n", 1, "the [ is not closed"),
