@@ -39,7 +39,7 @@ pub(crate) struct Cli {
 /// The commands, in the order people meet them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run Jobs and Pods in a cluster of their own and end with their result
+    /// Run JobSets, Jobs and Pods in a cluster of their own and end with their result
     Run(Box<run::Options>),
     /// Start a cluster on this machine
     Up(Box<up::Options>),

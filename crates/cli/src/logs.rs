@@ -2,6 +2,7 @@
 
 use anyhow::{Result, anyhow};
 use futures::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, StreamExt, stream::FuturesUnordered};
+use lockstep_api::{jobset, labels::jobset::JOBSET_NAME};
 use serde_json::Value;
 
 use crate::{
@@ -23,7 +24,8 @@ Examples:
   lockstep logs hello --previous          the run before the last restart
   lockstep logs -l app=train --tail=5     the last lines of every pod with a label
   lockstep logs job/train                 a pod of a job
-  lockstep logs job/train --all-pods -f   all pods of a job, as they write")]
+  lockstep logs job/train --all-pods -f   all pods of a job, as they write
+  lockstep logs jobset/train --all-pods   all pods of a JobSet")]
 pub(crate) struct Options {
     /// A pod, or TYPE/NAME of something that has pods
     #[arg(value_name = "POD | TYPE/NAME", required_unless_present = "selector")]
@@ -184,14 +186,7 @@ async fn owned(cluster: &Cluster, target: &str, wants_all: bool) -> Result<Vec<V
     let target = targets::one(&catalog, target)?;
     let name = target.name.clone().unwrap_or_default();
     let object = cluster.get(&target.resource.object(&cluster.namespace, &name)).await?;
-    let selector = &object["spec"]["selector"];
-    let labels = selector.get("matchLabels").unwrap_or(selector);
-    let pairs: Vec<String> = labels
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| value.as_str().map(|value| format!("{key}={value}")))
-        .collect();
+    let pairs = labels(&object);
     if pairs.is_empty() {
         let message = format!(
             "error: {}/{name} does not say which pods are its own: name a pod, or use -l",
@@ -208,6 +203,18 @@ async fn owned(cluster: &Cluster, target: &str, wants_all: bool) -> Result<Vec<V
         output::note(format!("Found {found} pods, using pod/{chosen}"));
     }
     Ok(pods)
+}
+
+/// The labels of the pods of `object`, each as `key=value`. JobSets do not spell them out.
+fn labels(object: &Value) -> Vec<String> {
+    if object["kind"] == jobset::KIND && object["apiVersion"] == jobset::API_VERSION {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        return vec![format!("{JOBSET_NAME}={name}")];
+    }
+    let selector = &object["spec"]["selector"];
+    let labels = selector.get("matchLabels").unwrap_or(selector).as_object();
+    let pairs = labels.into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?))).collect()
 }
 
 /// Pods in the order in which their logs are of interest: those that run, those that are ready,

@@ -73,7 +73,7 @@ const LOG: &str = "error,kube_client=off,kube_runtime=off";
 The cluster lives only as long as the run, in memory, and nothing is left behind. What the
 containers write goes to stdout, everything else to stderr. The exit code is the result:
   0 everything succeeded      3 timed out
-  1 a job or pod failed       4 the cluster itself failed
+  1 something failed          4 the cluster itself failed
   2 invalid manifest        130 interrupted
 Ctrl-C once suspends the jobs and ends the pods with their grace period, twice kills them. When
 whoever reads stdout goes, as in `lockstep run job.yaml | head`, that counts as Ctrl-C.
