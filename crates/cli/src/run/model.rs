@@ -66,6 +66,8 @@ pub(crate) enum State {
     /// What is left waits for something that nothing here brings about. A node may still come: it
     /// is over only when nothing changes for a while.
     Stalled,
+    /// What is left can never be made. Only news that is on its way can change that.
+    Doomed,
     /// Nothing can happen any more.
     Over(Exit),
 }
@@ -76,6 +78,7 @@ enum Fate {
     Succeeded,
     Going,
     Stalled,
+    Doomed,
     Stuck,
     Failed,
 }
@@ -94,7 +97,7 @@ impl Going {
             Fate::Going => Some(&mut self.going),
             Fate::Stalled => Some(&mut self.stalled),
             Fate::Stuck => Some(&mut self.stuck),
-            Fate::Succeeded | Fate::Failed => None,
+            Fate::Succeeded | Fate::Doomed | Fate::Failed => None,
         }
     }
 }
@@ -125,6 +128,7 @@ pub(crate) struct Model {
     told: BTreeMap<Name, String>,
     told_of_jobs: BTreeMap<Name, BTreeSet<String>>,
     failures: BTreeMap<Name, usize>,
+    stops: BTreeMap<Name, usize>,
     /// Of each Job, how its pods stand that have not ended.
     going: BTreeMap<Name, Going>,
     sources: sources::Sources,
@@ -224,6 +228,7 @@ impl Model {
             self.troubles.remove(&name);
         }
         self.add_trouble(&name, &mut pod);
+        pod.was_stopped = self.pods.get(&name).is_some_and(|known| known.is_stopped_as(&pod));
         let label = self.label(&name, &pod);
         seen.logs = self.sources.begun(&label, object);
         self.tell_of(&name, &pod, &mut seen);
@@ -247,7 +252,8 @@ impl Model {
         let mut seen = Seen::default();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let about = &event["involvedObject"];
-        let (reason, message) = (text(&event["reason"]), one_line(&text(&event["message"])));
+        let (reason, whole) = (text(&event["reason"]), text(&event["message"]));
+        let message = one_line(&whole);
         let name = (text(&about["namespace"]), text(&about["name"]));
         let uid = text(&about["uid"]);
         match about["kind"].as_str() {
@@ -262,7 +268,8 @@ impl Model {
                 }
             }
             Some("JobSet") if reason.ends_with("CreationFailed") => {
-                self.see_refusal_of_set(name, &uid, &format!("{reason}: {message}"), &mut seen);
+                let words = format!("{reason}: {}", sets::refusal(&whole));
+                self.see_refusal_of_set(name, &uid, &words, &mut seen);
             }
             Some("Pod") if TROUBLES.contains(&reason.as_str()) => {
                 let known = self.pods.get(&name).cloned();
@@ -292,6 +299,8 @@ impl Model {
             State::Going
         } else if has(Fate::Stalled) {
             State::Stalled
+        } else if has(Fate::Doomed) {
+            State::Doomed
         } else if has(Fate::Failed) || has(Fate::Stuck) {
             State::Over(Exit::Failed)
         } else {
@@ -505,7 +514,7 @@ impl Model {
             return;
         }
         self.told.insert(name.clone(), words.clone());
-        if self.is_stopping && words == "failed" {
+        if self.is_stopping && pod.phase == Phase::Failed && pod.ends.is_empty() {
             // It was asked to end before it began: that is no failure to tell of.
             return;
         }
@@ -520,12 +529,16 @@ impl Model {
                 seen.tell(true, format!("pod/{} {words}", name.1));
             }
         } else if pod.phase == Phase::Failed {
-            let failures = self.failures.entry(job.clone()).or_default();
-            *failures += 1;
-            if *failures <= FAILURES_TOLD {
+            // Many that are stopped must not hide the one that fails.
+            let is_stop = pod.was_stopped;
+            let counts = if is_stop { &mut self.stops } else { &mut self.failures };
+            let count = counts.entry(job.clone()).or_default();
+            *count += 1;
+            if *count <= FAILURES_TOLD {
                 seen.tell(false, format!("pod/{} {words}", name.1));
-            } else if *failures == FAILURES_TOLD + 1 {
-                seen.tell(false, format!("job/{}: more pods fail; they are counted only", job.1));
+            } else if *count == FAILURES_TOLD + 1 {
+                let end = if is_stop { "are stopped" } else { "fail" };
+                seen.tell(false, format!("job/{}: more pods {end}; they are counted only", job.1));
             }
         }
     }
@@ -543,7 +556,12 @@ fn why_ending(job: &Job) -> Option<String> {
 /// Whether pods that were refused with these words will be as long as nobody changes anything: they
 /// are invalid, or name something that is not there.
 fn is_lasting(words: &str) -> bool {
-    words.contains(" is forbidden: ") || words.contains(" is invalid: ")
+    words.contains(" is forbidden: ") || is_invalid(words)
+}
+
+/// Whether these words say that what was to be made is not what it must be.
+fn is_invalid(words: &str) -> bool {
+    words.contains(" is invalid: ")
 }
 
 /// Whether two uids are of one object; one that is not known yet may be any.

@@ -15,6 +15,9 @@ use super::{
 /// The label of a pod that says which index it works on.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
+/// The exit code of what SIGTERM ended.
+const TERMINATED: i64 = 143;
+
 /// Where a pod stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -70,6 +73,8 @@ pub(crate) struct Pod {
     pub(crate) phase: Phase,
     /// Whether it is being ended.
     pub(crate) is_deleting: bool,
+    /// Whether it was being ended before it ended, so that how it ended is nobody's failure.
+    pub(crate) was_stopped: bool,
     /// How often its containers were started again.
     pub(crate) restarts: i64,
     /// What it waits for, if that is known.
@@ -123,6 +128,7 @@ impl Pod {
             index: meta["labels"][INDEX].as_str().and_then(|index| index.parse().ok()),
             phase,
             is_deleting: meta["deletionTimestamp"].is_string(),
+            was_stopped: false,
             restarts: statuses(object).filter_map(|s| s["restartCount"].as_i64()).sum(),
             waits: waits(object),
             ends,
@@ -141,10 +147,17 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed | Phase::Gone)
     }
 
+    /// Whether `now`, which is this pod as it is now, has ended because it was asked to.
+    pub(crate) fn is_stopped_as(&self, now: &Self) -> bool {
+        let was_asked = self.was_stopped || (self.is_deleting && !self.has_ended());
+        self.uid == now.uid && now.phase == Phase::Failed && was_asked
+    }
+
     /// Where it stands, as a sentence about it.
     pub(crate) fn words(&self) -> String {
         match (self.phase, &self.waits) {
             (Phase::Succeeded, _) => "succeeded".to_owned(),
+            (Phase::Failed, _) if self.was_stopped => format!("was stopped{}", self.why_failed()),
             (Phase::Failed, _) => format!("failed{}", self.why_failed()),
             (Phase::Gone, _) => "was deleted before it ended".to_owned(),
             (_, Some(waits)) => waits.words.clone(),
@@ -156,7 +169,9 @@ impl Pod {
 
     /// `: container c ended with exit code 3`, or nothing when nobody said.
     fn why_failed(&self) -> String {
-        let ends = self.ends.iter().map(End::words);
+        // What is asked to end ends with this signal; that is no news.
+        let is_news = |end: &&End| !self.was_stopped || end.code != TERMINATED;
+        let ends = self.ends.iter().filter(is_news).map(End::words);
         let reason = Some(self.reason.clone()).filter(|reason| !reason.is_empty());
         let why: Vec<String> = reason.into_iter().chain(ends).collect();
         if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) }

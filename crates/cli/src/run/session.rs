@@ -2,6 +2,7 @@
 //! model says goes to the screen.
 
 mod contact;
+mod fading;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +23,10 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use self::contact::{Contact, Verdict};
+use self::{
+    contact::{Contact, Verdict},
+    fading::Fading,
+};
 use super::{
     archive::Archive,
     followers::{Followers, Piece},
@@ -81,6 +85,8 @@ pub(crate) struct Session {
     drawn_at: Option<Instant>,
     progress: BTreeMap<String, String>,
     contact: Contact,
+    /// Whether something goes on that is no longer waited for.
+    has_given_up: bool,
     has_told_of_events: bool,
     unreadable: usize,
 }
@@ -108,6 +114,7 @@ impl Session {
             drawn_at: None,
             progress: BTreeMap::new(),
             contact: Contact::default(),
+            has_given_up: false,
             has_told_of_events: false,
             unreadable: 0,
         }
@@ -123,14 +130,18 @@ impl Session {
         deadline: Option<Instant>,
     ) -> Result<Exit> {
         let mut stalled: Option<Instant> = None;
+        let mut patience = PATIENCE;
         let mut clock = self.clock();
         loop {
             match self.model.state() {
                 State::Over(exit) => return Ok(exit),
                 State::Going => stalled = None,
-                State::Stalled => _ = stalled.get_or_insert_with(Instant::now),
+                state @ (State::Stalled | State::Doomed) => {
+                    patience = if state == State::Doomed { QUICK } else { PATIENCE };
+                    stalled.get_or_insert_with(Instant::now);
+                }
             }
-            let end = stalled.map(|since| since + PATIENCE);
+            let end = stalled.map(|since| since + patience);
             tokio::select! {
                 heard = self.watches.next() => {
                     let has_changed = self.hear(heard.unwrap_or_default()).await?;
@@ -153,7 +164,8 @@ impl Session {
         }
     }
 
-    /// Ends what still runs, and goes on showing what it writes. Another signal kills it.
+    /// Ends what still runs, and goes on showing what it writes. Another signal kills it. What does
+    /// not end is given up: nobody may be there to send a signal.
     pub(crate) async fn stop(&mut self, signals: &mut Signals, killer: Option<Killer>) {
         let cluster = self.cluster.clone();
         let requests = stop::requests(&self.model);
@@ -163,6 +175,8 @@ impl Session {
         let mut reminder = interval(REMINDER);
         reminder.reset();
         let mut limit = None;
+        let mut fading = Fading::new();
+        let mut look = interval(QUICK);
         while asking.is_some() || !self.model.has_stopped() {
             tokio::select! {
                 heard = self.watches.next() => {
@@ -178,12 +192,19 @@ impl Session {
                 _ = clock.tick() => self.tick(),
                 () = next_resize(&mut self.resized) => self.redraw(),
                 _ = reminder.tick() => self.remind(),
+                _ = look.tick() => if fading.is_over(&self.model, asking.is_some()) {
+                    self.give_up();
+                    return;
+                },
                 () = signals.next(), if limit.is_none() => match &killer {
                     Some(killer) => {
                         killer.kill_all();
                         limit = Some(Instant::now() + QUICK);
                     }
-                    None => return,
+                    None => {
+                        self.has_given_up = true;
+                        return;
+                    }
                 },
                 () = until(limit) => return,
             }
@@ -199,8 +220,13 @@ impl Session {
         if let Some(followers) = &mut self.followers {
             followers.close();
         }
+        let mut end = Instant::now() + LOGS_SILENT;
         loop {
-            let piece = tokio::time::timeout(LOGS_SILENT, next_piece(&mut self.followers)).await;
+            let piece = tokio::time::timeout_at(end, next_piece(&mut self.followers)).await;
+            // What nobody ends may write for ever.
+            if !self.has_given_up {
+                end = Instant::now() + LOGS_SILENT;
+            }
             match piece {
                 Ok(Some(piece)) => self.print(piece)?,
                 Ok(None) => return Ok(()),
@@ -419,10 +445,22 @@ impl Session {
         }
     }
 
+    /// Leaves what does not end.
+    fn give_up(&mut self) {
+        let names = self.going();
+        if !names.is_empty() {
+            self.has_given_up = true;
+            self.screen.note(&format!("{} did not end; not waiting any longer", some_of(&names)));
+        }
+    }
+
+    fn going(&self) -> Vec<String> {
+        self.model.running().map(|pod| format!("pod/{}", pod.name)).collect()
+    }
+
     /// Says what an ending waits for.
     fn remind(&mut self) {
-        let names: Vec<String> =
-            self.model.running().map(|pod| format!("pod/{}", pod.name)).collect();
+        let names = self.going();
         if !names.is_empty() {
             self.screen.note(&format!("still waiting for {} to end", some_of(&names)));
         }

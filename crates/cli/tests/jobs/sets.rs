@@ -83,6 +83,74 @@ fn a_set_without_a_policy_fails_with_its_first_job() {
     }
 }
 
+/// A set that cannot start, because the API does not take one of its claims.
+fn unclaimable() -> String {
+    set_with_claim("odd", &CLAIM.replace("ReadWriteMany", "Bogus"))
+}
+
+/// How a program ended and what it said; it must end by itself.
+fn end_of(mut child: std::process::Child) -> (Option<i32>, String) {
+    let begun = std::time::Instant::now();
+    while child.try_wait().expect("a child").is_none() {
+        let is_late = begun.elapsed().as_secs() > 60;
+        if is_late {
+            drop(child.kill());
+        }
+        assert!(!is_late, "it does not end");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("it ended");
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn a_set_that_cannot_start_ends_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("set.yaml"), unclaimable()).expect("written");
+    let run = |words: &[&str]| {
+        let mut command = lockstep(folder.path());
+        command.arg("run").args(words).arg("set.yaml").stderr(Stdio::piped());
+        end_of(command.spawn().expect("lockstep runs"))
+    };
+    let (code, said) = run(&[]);
+    assert_eq!(code, Some(1), "{said}");
+    let card = "jobset/odd cannot go on\n  because  PVCCreationFailed: ";
+    assert!(said.contains(card) && said.contains("\"Bogus\""), "{said}");
+    // Less than it takes to find that out.
+    let (code, said) = run(&["--timeout", "1s"]);
+    assert_eq!(code, Some(3), "{said}");
+}
+
+#[test]
+fn an_interrupt_ends_the_run_of_a_set_that_cannot_start() {
+    let up = Up::start();
+    std::fs::write(up.folder().join("set.yaml"), unclaimable()).expect("written");
+    let mut child = lockstep(up.folder())
+        .args(["run", "--cluster", "--data-dir", "here", "set.yaml"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("lockstep runs");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let is_refused = lines.any(|line| line.expect("text").contains("PVCCreationFailed"));
+    assert!(is_refused, "it goes on: somebody may help");
+    signal("-INT", child.id());
+    let said = std::thread::spawn(move || lines.map_while(Result::ok).collect::<Vec<_>>());
+    assert_eq!(end_of(child).0, Some(130));
+    let said = said.join().expect("read").join("\n");
+    assert!(said.contains("jobset/odd stays, suspended"), "{said}");
+}
+
+#[test]
+fn logs_of_a_set_are_those_of_its_pods() {
+    let up = Up::start();
+    let (code, _, said) = up.run("run --cluster -", &set("said", MAY_RESTART, "echo hello"));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, logs, said) = up.run("logs jobset/said --all-pods", "");
+    assert_eq!(code, Some(0), "{said}");
+    let is_line = |line: &str| line.starts_with("[pod/said-w-") && line.ends_with("/c] hello");
+    assert!(logs.lines().count() == 4 && logs.lines().all(is_line), "{logs}");
+}
+
 #[test]
 fn an_expression_that_does_not_compile_is_refused_before_anything_runs() {
     let folder = tempfile::tempdir().expect("a folder");

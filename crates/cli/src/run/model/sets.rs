@@ -5,8 +5,9 @@ mod tests;
 
 use serde_json::Value;
 
-use super::{Fate, Model, Name, Seen, is_lasting, is_same, phase_words};
+use super::{Fate, Model, Name, Seen, is_invalid, is_lasting, is_same, phase_words};
 use crate::run::{
+    ends::one_line,
     job::{self, Job},
     jobset::{self, JobSet, Restart},
     member::Member,
@@ -36,7 +37,9 @@ impl Model {
             seen.tell(true, format!("jobset/{} {hindrance}", set.name));
             self.told.insert(name.clone(), hindrance);
         }
-        if set.has_ended() || set.status.replicated_jobs_status.iter().any(|it| it.active > 0) {
+        let is_active = set.status.replicated_jobs_status.iter().any(|it| it.active > 0);
+        // That others run does not make right what can never be made.
+        if set.has_ended() || (is_active && !self.is_refused_for_good(&set)) {
             self.refusals_of_sets.remove(&name);
         }
         if !restarts.is_empty() {
@@ -172,8 +175,12 @@ impl Model {
     }
 
     pub(super) fn have_sets_stopped(&self) -> bool {
+        // A set whose Jobs cannot be made never gets to say that they are suspended.
         let is_quiet = |set: &JobSet| {
-            set.has_ended() || set.manager().is_some() || set.phase == jobset::Phase::Suspended
+            set.has_ended()
+                || set.manager().is_some()
+                || set.phase == jobset::Phase::Suspended
+                || (set.is_suspended() && self.is_refused_for_good(set))
         };
         self.sets.values().all(is_quiet)
     }
@@ -194,7 +201,8 @@ impl Model {
             return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
         }
         let name = (set.namespace.clone(), set.name.clone());
-        let is_refused = self.refusals_of_sets.get(&name).is_some_and(|words| is_lasting(words));
+        let refusal = self.refusals_of_sets.get(&name);
+        let is_refused = refusal.is_some_and(|words| is_lasting(words) && !is_invalid(words));
         if self.left_over(set).next().is_some() {
             return Fate::Going;
         }
@@ -204,6 +212,8 @@ impl Model {
             Fate::Going
         } else if fates.contains(&Fate::Stalled) || is_refused {
             Fate::Stalled
+        } else if self.is_refused_for_good(set) {
+            Fate::Doomed
         } else if fates.contains(&Fate::Stuck) {
             Fate::Stuck
         } else if set.phase != jobset::Phase::Pending && set.blocked().next().is_some() {
@@ -212,6 +222,12 @@ impl Model {
         } else {
             Fate::Going
         }
+    }
+
+    /// Whether something of a set is not what the API takes: what sets are made of stays as it is.
+    fn is_refused_for_good(&self, set: &JobSet) -> bool {
+        let name = (set.namespace.clone(), set.name.clone());
+        self.refusals_of_sets.get(&name).is_some_and(|words| is_invalid(words))
     }
 
     /// Whether a Job that a set failed of is not known to have failed yet.
@@ -238,6 +254,12 @@ impl Model {
             self.troubles.remove(&name);
         }
     }
+}
+
+/// Of all that could not be made, each on its line, what counts most: what can never be made.
+pub(super) fn refusal(message: &str) -> String {
+    let mut lines = message.lines();
+    lines.find(|line| is_invalid(line)).map_or_else(|| one_line(message), ToOwned::to_owned)
 }
 
 /// What a new phase of a JobSet is called; nothing for what is no news.

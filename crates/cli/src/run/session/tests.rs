@@ -53,9 +53,9 @@ fn cluster(
     Cluster::inside(Client::new(service, "default"), "default")
 }
 
-async fn ending(cluster: Cluster) -> Result<Exit> {
+fn session(cluster: Cluster, applied: &Value) -> Session {
     let mut model = Model::new(true);
-    model.add(&pod(&json!({})));
+    model.add(applied);
     let screen = Screen::new(Manner {
         color: Color::Never,
         is_quiet: true,
@@ -63,8 +63,40 @@ async fn ending(cluster: Cluster) -> Result<Exit> {
         logs_beside_data: false,
     });
     let watches = watches::watch(&cluster, &BTreeSet::new(), &[About::Pod, About::Event]);
+    Session::new(cluster, model, screen, watches)
+}
+
+async fn ending(cluster: Cluster) -> Result<Exit> {
     let mut signals = Signals::listen().expect("signals");
-    Session::new(cluster, model, screen, watches).follow(&mut signals, None).await
+    session(cluster, &pod(&json!({}))).follow(&mut signals, None).await
+}
+
+/// How long it takes to end what was applied, on a cluster where a pod runs on whatever one asks.
+async fn stopping(applied: &Value) -> (Duration, Session) {
+    let mut signals = Signals::listen().expect("signals");
+    let cluster = cluster(json!({"phase": "Running"}), |_| silence());
+    let mut session = session(cluster, applied);
+    let begun = Instant::now();
+    let stopped = tokio::time::timeout(Duration::from_secs(3600), session.stop(&mut signals, None));
+    stopped.await.expect("it comes to an end");
+    (begun.elapsed(), session)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_do_not_end_are_given_up_after_their_grace() {
+    let (took, session) = stopping(&pod(&json!({"phase": "Running"}))).await;
+    // Of a pod that does not say, everybody takes it to be 30 seconds.
+    assert!(took >= PATIENCE + Duration::from_secs(30), "{took:?}");
+    assert!(session.has_given_up);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_set_without_pods_that_nobody_suspends_is_not_waited_for() {
+    let metadata = json!({"namespace": "default", "name": "set", "uid": "s"});
+    let set = json!({"kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": []}});
+    let (took, session) = stopping(&set).await;
+    assert!(took < PATIENCE, "{took:?}");
+    assert!(!session.has_given_up, "nothing runs");
 }
 
 #[tokio::test(start_paused = true)]

@@ -224,7 +224,90 @@ fn a_set_that_nothing_moves_is_stalled() {
         "message": "job \"x\" creation failed with error: Job.batch \"x\" is invalid: y"});
     assert_eq!(refused.see_event(&event).notes.len(), 1);
     assert!(refused.see_event(&event).notes.is_empty(), "told already");
-    assert_eq!(refused.state(), State::Stalled);
+    assert_eq!(refused.state(), State::Doomed);
+}
+
+fn not_created(why: &str) -> Value {
+    json!({"involvedObject": {"kind": "JobSet", "namespace": "default", "name": "train",
+        "uid": "train"}, "reason": "JobCreationFailed", "message": why})
+}
+
+#[test]
+fn a_set_whose_jobs_are_invalid_can_never_start() {
+    let invalid = "job \"a\" creation failed with error: Job.batch \"a\" is invalid: must be x";
+    let forbidden = "job \"b\" creation failed with error: jobs \"b\" is forbidden: no room";
+    let away = "job \"c\" creation failed with error: timeout";
+    let both = format!("{invalid}\n{away}");
+    for (why, want) in [
+        (invalid, State::Doomed),
+        (both.as_str(), State::Doomed),
+        (forbidden, State::Stalled),
+        (away, State::Going),
+    ] {
+        let mut model = run_of_set();
+        let seen = model.see_event(&not_created(why));
+        assert_eq!(texts(&seen).len(), 1);
+        assert_eq!(model.state(), want, "{why}");
+        let says_job = model.unfinished()[0].contains("is invalid: must be x");
+        assert_eq!(says_job, want == State::Doomed);
+    }
+    // As long as another Job of it runs, something may come of it.
+    let mut model = run_of_set();
+    model.see_job(&job("train-driver-0", "driver", 0, json!({"active": 1})));
+    model.see_event(&not_created(invalid));
+    model.see_set(&object(status(0, 0, 1, 0)));
+    assert_eq!(model.state(), State::Going);
+    let complete = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+    model.see_job(&job("train-driver-0", "driver", 0, complete));
+    assert_eq!(model.state(), State::Doomed);
+    // On a cluster of others somebody may help.
+    let mut shared = Model::new(false);
+    shared.add(&object(json!({})));
+    shared.see_event(&not_created(invalid));
+    assert_eq!(shared.state(), State::Going);
+}
+
+#[test]
+fn a_set_whose_jobs_are_invalid_has_stopped_when_it_is_suspended() {
+    let invalid = "job \"a\" creation failed with error: Job.batch \"a\" is invalid: must be x";
+    let mut model = run_of_set();
+    model.see_event(&not_created(invalid));
+    assert!(!model.has_stopped(), "its Jobs may still be about to start");
+    let mut asleep = object(json!({}));
+    asleep["spec"]["suspend"] = json!(true);
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Running"})));
+    model.see_set(&asleep);
+    assert!(!model.has_stopped(), "a pod is being ended");
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Failed"})));
+    assert!(model.has_stopped());
+}
+
+#[test]
+fn a_pod_that_was_asked_to_end_is_not_told_as_a_failure() {
+    let end = |code: i64| {
+        json!({"phase": "Failed", "containerStatuses": [{"name": "main", "state":
+            {"terminated": {"exitCode": code, "reason": "Error"}}}]})
+    };
+    let deleting = |status: Value| {
+        let mut pod = pod("train-driver-0", "driver", 0, status);
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:30Z");
+        pod
+    };
+    let killed = "pod/train-driver-0-0-0 was stopped: container main ended with exit code 137 \
+                  (SIGKILL)";
+    for (code, want) in [(143, "pod/train-driver-0-0-0 was stopped"), (137, killed)] {
+        let mut model = run_of_set();
+        model.see_pod(&deleting(json!({"phase": "Running"})));
+        assert_eq!(texts(&model.see_pod(&deleting(end(code)))), [want]);
+        assert!(texts(&model.see_pod(&deleting(end(code)))).is_empty(), "told already");
+    }
+    // One that failed by itself stays a failure when it is cleaned up.
+    let mut model = run_of_set();
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Running"})));
+    let seen = model.see_pod(&pod("train-driver-0", "driver", 0, end(143)));
+    let want = "pod/train-driver-0-0-0 failed: container main ended with exit code 143 (SIGTERM)";
+    assert_eq!(texts(&seen), [want]);
+    assert!(texts(&model.see_pod(&deleting(end(143)))).is_empty());
 }
 
 #[test]
