@@ -71,8 +71,15 @@ fn add_claims(object: &Json, pod: &mut Value) {
     }
 }
 
+/// Whether everything is a map that is looked into: what is not is said elsewhere.
+fn is_template(template: &Value) -> bool {
+    let is_map = |at: &str| template.pointer(at).is_none_or(|it| it.is_object() || it.is_null());
+    template.is_object()
+        && ["/metadata", "/spec", "/spec/template", "/spec/template/spec"].into_iter().all(is_map)
+}
+
 fn job_errors(object: &Json, group: &Value, gates: Gates) -> ErrorList {
-    let Some(template) = group.get("template").filter(|template| template.is_object()) else {
+    let Some(template) = group.get("template").filter(|template| is_template(template)) else {
         return ErrorList::new();
     };
     let set_name = text(object, &["metadata", "name"]);

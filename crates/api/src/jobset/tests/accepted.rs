@@ -180,6 +180,45 @@ fn templates_of_which_no_job_can_be_made_are_taken_with_a_warning() {
 }
 
 #[test]
+fn whatever_stands_for_a_template_nothing_panics_over_it() {
+    let policies = json!([{"templates": [{"metadata": {"name": "data"}}, 7]}, "x"]);
+    for odd in [json!(null), json!("x"), json!(7), json!([])] {
+        for template in [
+            odd.clone(),
+            json!({"metadata": odd, "spec": odd}),
+            json!({"spec": {"template": odd}}),
+            json!({"spec": {"template": {"metadata": odd, "spec": odd}}}),
+            json!({"spec": {"template": {"spec": {"containers": odd, "volumes": odd}}}}),
+        ] {
+            for claims in [&policies, &odd] {
+                let groups = json!([{"name": odd, "template": template}, odd]);
+                let spec = json!({"replicatedJobs": groups, "volumeClaimPolicies": claims});
+                let object = json!({"metadata": {"name": "js"}, "spec": spec});
+                let Value::Object(object) = object else { return };
+                JOBSET.lint(&object);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_template_may_mount_the_claims_of_its_set() {
+    let mut one = group("a");
+    one["template"]["spec"]["template"]["spec"] = json!({
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i",
+                        "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+    });
+    let object = created(&manifest(json!({
+        "replicatedJobs": [one],
+        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}],
+    })));
+    let said: Vec<String> = JOBSET.lint(&object).iter().map(ToString::to_string).collect();
+    assert_eq!(said, Vec::<String>::new());
+}
+
+#[test]
 fn who_asks_for_restarts_in_place_is_told_that_there_are_none_yet() {
     let mut object = created(&manifest(json!({})));
     assert_eq!(JOBSET.warnings(&object, None), Vec::<String>::new());
