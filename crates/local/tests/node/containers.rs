@@ -163,14 +163,14 @@ async fn logs_are_followed_through_rotation_to_the_end() {
     let id = launch.id.clone();
     node.runtime.start(launch).await.unwrap();
     let follow = LogOptions { follow: true, ..LogOptions::default() };
-    let log = logs::read(&node.dirs, "default", "follow", &id, follow);
+    let log = logs::read(&node.dirs, "default", &id.pod_uid, &id, follow);
     let chunks: Vec<_> = log.try_collect().await.unwrap();
     let text = String::from_utf8(chunks.concat()).unwrap();
     let want: String = (1..=5000).map(|number| format!("{number}\n")).collect();
     assert_eq!(text, want + "end\n");
     node.exited().await;
     let tail = LogOptions { tail_lines: Some(2), ..LogOptions::default() };
-    let log = logs::read(&node.dirs, "default", "follow", &id, tail);
+    let log = logs::read(&node.dirs, "default", &id.pod_uid, &id, tail);
     let chunks: Vec<_> = log.try_collect().await.unwrap();
     assert_eq!(chunks.concat(), b"5000\nend\n");
 }
@@ -201,7 +201,13 @@ async fn a_program_that_its_user_may_not_run_is_looked_for_further_on() {
     let private = folder.path().join("private");
     fs::create_dir(&private).unwrap();
     let only_owner = fs::Permissions::from_mode(0o700);
-    fs::write(private.join("sh"), "#!/bin/sh\nexit 7\n").unwrap();
+    // By another process: while this one has the file open, a container that is started at that
+    // moment has it open too, and it cannot be run.
+    let written = std::process::Command::new("sh")
+        .args(["-c", "printf '#!/bin/sh\\nexit 7\\n' > \"$0\""])
+        .arg(private.join("sh"))
+        .status();
+    assert!(written.unwrap().success());
     fs::set_permissions(private.join("sh"), only_owner.clone()).unwrap();
     fs::set_permissions(&private, only_owner).unwrap();
     let mut node = Node::new();

@@ -82,7 +82,11 @@ pub(crate) fn shim() -> PathBuf {
 
 /// A launch of a shell script.
 pub(crate) fn script(name: &str, script: &str) -> Launch {
-    let id = ContainerId { pod_uid: name.to_owned(), container: "main".to_owned(), attempt: 0 };
+    // Uids are unique on a machine, and what is left of a lost container is known by them: the same
+    // tests may run more than once at a time, as other users.
+    let run = std::env::var("LOCKSTEP_TEST_RUN").unwrap_or_default();
+    let pod_uid = format!("{name}{run}");
+    let id = ContainerId { pod_uid, container: "main".to_owned(), attempt: 0 };
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
     let mut launch = Launch::new(id, command);
     launch.env.push(("PATH".to_owned(), "/usr/bin:/bin".to_owned()));

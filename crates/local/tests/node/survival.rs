@@ -67,7 +67,7 @@ async fn containers_are_taken_over_after_a_crash() {
     let mut node = Node::at(data, options());
     let found = node.runtime.recover();
     let [long, short] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((long.id.pod_uid.as_str(), short.id.pod_uid.as_str()), ("long", "short"));
+    assert_eq!((&long.id, &short.id), (&script("long", "").id, &script("short", "").id));
     let RecoveredState::Exited(exited) = &short.state else { panic!("{short:?}") };
     assert_eq!(exited.code, 6);
     assert_eq!(node.log(&short.id), "late");
@@ -85,7 +85,7 @@ async fn containers_are_taken_over_after_a_crash() {
     node.runtime.terminate(&long.id, 15);
     assert_eq!(node.exited().await.code, 143);
     assert!(!is_alive(&stray));
-    node.runtime.forget_pod("long");
+    node.runtime.forget_pod(&long.id.pod_uid);
     assert_eq!(node.runtime.recover().len(), 1);
 }
 

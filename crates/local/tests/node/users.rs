@@ -35,6 +35,7 @@ fn run_as_nobody(isolation: &str, change: impl FnOnce(&mut Command)) {
         .args(["--skip", "node::users", "--test-threads", "4"])
         .env("LOCKSTEP_TEST_SHIM", shim)
         .env("LOCKSTEP_TEST_ISOLATION", isolation)
+        .env("LOCKSTEP_TEST_RUN", format!("-{isolation}-{}", std::process::id()))
         .env("TMPDIR", folder.path())
         .current_dir("/")
         .uid(NOBODY)
