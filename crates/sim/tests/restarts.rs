@@ -48,6 +48,10 @@ fn worlds_that_once_went_wrong_go_right() {
     [459].into_iter().for_each(|seed| drop(world(seed, None)));
     // A leader that nobody had found yet replaced pods whose agents were looking for it.
     [34295].into_iter().for_each(|seed| drop(world(seed, None)));
+    // What a leader decided while the next one took over was overwritten.
+    [53612, 61985, 62508].into_iter().for_each(|seed| drop(world(seed, None)));
+    // An end that was learned from pods was undone by an agent that knew of a later epoch.
+    [2268, 58699].into_iter().for_each(|seed| drop(world(seed, None)));
     // A job that was made anew while it was suspended was charged beyond its budget.
     [2213].into_iter().for_each(|seed| drop(world(seed, None)));
 }

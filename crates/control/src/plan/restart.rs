@@ -33,7 +33,7 @@ pub use cause::Cause;
 pub use moment::Moment;
 pub use orchestrator::{Effect, Orchestrator, Waterfall};
 pub use order::{Duty, Order, Rank, Restarts};
-pub use record::{Phase, Reason, Record};
+pub use record::{Expected, Phase, Reason, Record};
 pub use report::{Held, Report, Worker};
 pub use terms::{Completion, ExitRule, Terms, Verdict};
 pub use waiting::Waiting;

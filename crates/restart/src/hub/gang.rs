@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use lockstep_control::plan::restart::{
-    Effect, Moment, Orchestrator, Reason, Record, Report, Terms, Waterfall,
+    Effect, Expected, Moment, Orchestrator, Reason, Record, Report, Terms, Waterfall,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -245,7 +245,7 @@ impl Task {
         let effects: Vec<Effect> = self.machine.effects().collect();
         for effect in effects {
             match effect {
-                Effect::Commit(record) => self.write(record),
+                Effect::Commit(record, expected) => self.write(record, expected),
                 Effect::Broadcast(order) => {
                     let frame = frame(&Down::Order(order));
                     for (_, mailbox) in self.links.values() {
@@ -259,8 +259,8 @@ impl Task {
                     }
                 }
                 Effect::Replace(pods) => {
-                    let pods = pods.iter().filter_map(|(_, pod)| self.roster.uid(*pod)).collect();
-                    self.happens(Happening::Replace(pods));
+                    let pods = pods.into_iter().map(|(_, pod)| pod).collect();
+                    self.happens(Happening::Replace(self.roster.uids(&pods)));
                 }
                 Effect::Recreate { generation } => {
                     self.happens(Happening::Recreate { generation });
@@ -290,11 +290,11 @@ impl Task {
         let _ = self.happenings.send(happening);
     }
 
-    fn write(&self, record: Record) {
+    fn write(&self, record: Record, expected: Expected) {
         let (store, job) = (Arc::clone(&self.store), self.job.clone());
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            let written = store.write(&job, record).await;
+            let written = store.write(&job, record, expected).await;
             if let Some(inbox) = inbox.upgrade() {
                 let _ = inbox.send(Input::Stored { version: record.version(), written }).await;
             }

@@ -1,6 +1,6 @@
 //! Which pods a gang has, and which place each of them fills.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 /// The place that a pod fills.
@@ -41,9 +41,10 @@ impl Roster {
         self.seats.write().unwrap_or_else(PoisonError::into_inner).1.remove(uid)
     }
 
-    /// The uid of a pod.
-    pub(super) fn uid(&self, pod: u64) -> Option<String> {
+    /// The uids of these pods, of which there may be thousands.
+    pub(super) fn uids(&self, pods: &HashSet<u64>) -> Vec<String> {
         let seats = self.seats.read().unwrap_or_else(PoisonError::into_inner);
-        seats.1.iter().find(|(_, seat)| seat.pod == pod).map(|(uid, _)| uid.clone())
+        let those = seats.1.iter().filter(|(_, seat)| pods.contains(&seat.pod));
+        those.map(|(uid, _)| uid.clone()).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-use lockstep_control::plan::restart::Record;
+use lockstep_control::plan::restart::{Expected, Record};
 
 /// How a write went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,17 +14,18 @@ pub enum Written {
     Yes,
     /// It is not known whether it is.
     Unsure,
-    /// A later record is there, of a leader with this fence.
+    /// Another record is there than was expected, of a leader with this fence.
     Refused(u64),
 }
 
 /// Somewhere to keep the record of each job.
 pub trait RecordStore: Send + Sync {
-    /// Writes a record, unless one is there whose version is not lower.
+    /// Writes a record, in one step with the look whether what is there allows it.
     fn write<'a>(
         &'a self,
         job: &'a str,
         record: Record,
+        expected: Expected,
     ) -> Pin<Box<dyn Future<Output = Written> + Send + 'a>>;
 }
 
@@ -45,14 +46,15 @@ impl RecordStore for Memory {
         &'a self,
         job: &'a str,
         record: Record,
+        expected: Expected,
     ) -> Pin<Box<dyn Future<Output = Written> + Send + 'a>> {
         let mut records = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = match records.get(job) {
-            Some(found) if found.version() >= record.version() => Written::Refused(found.fence),
-            _ => {
-                records.insert(job.to_owned(), record);
-                Written::Yes
-            }
+        let there = records.get(job);
+        let written = if expected.allows(there, &record) {
+            records.insert(job.to_owned(), record);
+            Written::Yes
+        } else {
+            Written::Refused(there.map_or(0, |there| there.fence))
         };
         Box::pin(std::future::ready(written))
     }

@@ -1,6 +1,6 @@
 //! What happens in a world.
 
-use lockstep_control::plan::restart::{Order, Record, Report};
+use lockstep_control::plan::restart::{Expected, Order, Record, Report};
 
 use super::trouble::Trouble;
 
@@ -41,7 +41,7 @@ pub(super) enum Event {
     ToLeader { link: Link, report: Report },
     LinkLost { link: Link, slot: u32 },
     LeaderTick { leader: u64 },
-    Store { leader: u64, record: Record },
+    Store { leader: u64, record: Record, expected: Expected },
     Stored { leader: u64, version: (u64, u64), answer: Answer },
     News { leader: u64, slot: u32, pod: u64, news: PodNews },
     CreatePod { slot: u32 },

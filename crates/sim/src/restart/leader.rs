@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockstep_control::plan::restart::{
-    Effect, Moment, Orchestrator, Order, Phase, Record, Report, Terms,
+    Effect, Expected, Moment, Orchestrator, Order, Phase, Record, Report, Terms,
 };
 
 use super::check::{Fact, Written};
@@ -137,9 +137,9 @@ impl World {
 
     fn leader_effect(&mut self, id: u64, effect: Effect) {
         match effect {
-            Effect::Commit(record) => {
+            Effect::Commit(record, expected) => {
                 let delay = self.micros(200, 20_000);
-                self.after(delay, Event::Store { leader: id, record });
+                self.after(delay, Event::Store { leader: id, record, expected });
             }
             Effect::Broadcast(order) => {
                 if let Some(leader) = self.leaders.get_mut(&id) {
@@ -191,14 +191,14 @@ impl World {
     }
 
     /// A record arrives at the store.
-    pub(super) fn store(&mut self, id: u64, record: Record) {
+    pub(super) fn store(&mut self, id: u64, record: Record, expected: Expected) {
         let version = record.version();
         if self.vault.away_until > self.now {
             self.after(300_000, Event::Stored { leader: id, version, answer: Answer::Unsure });
             return;
         }
         let newest = self.vault.record().map(Record::version);
-        let answer = match self.vault.write(record) {
+        let answer = match self.vault.write(record, expected) {
             Err(fence) => Answer::Refused(fence),
             Ok(()) => {
                 if newest.is_some_and(|newest| newest > version) {

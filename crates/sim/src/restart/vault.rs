@@ -1,6 +1,6 @@
 //! Where leaders write their record: slow, away, behind or empty at times.
 
-use lockstep_control::plan::restart::Record;
+use lockstep_control::plan::restart::{Expected, Record};
 
 /// The store, with what it held before.
 #[derive(Clone, Debug, Default)]
@@ -15,15 +15,14 @@ impl Vault {
         self.kept.last()
     }
 
-    /// Writes, unless something later is there; the fence of that, if so.
-    pub(super) fn write(&mut self, record: Record) -> Result<(), u64> {
-        match self.record() {
-            Some(found) if found.version() >= record.version() => Err(found.fence),
-            _ => {
-                self.kept.push(record);
-                Ok(())
-            }
+    /// Writes, if what is there allows it; the fence of what is there, if not.
+    pub(super) fn write(&mut self, record: Record, expected: Expected) -> Result<(), u64> {
+        let there = self.record();
+        if !expected.allows(there, &record) {
+            return Err(there.map_or(0, |there| there.fence));
         }
+        self.kept.push(record);
+        Ok(())
     }
 
     /// The last `count` writes are lost. Whether anything was.

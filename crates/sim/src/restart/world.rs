@@ -175,7 +175,7 @@ impl World {
                 self.leader(link.leader, |machine, now| machine.lost(slot, link.number, now));
             }
             Event::LeaderTick { leader } => self.leader_tick(leader),
-            Event::Store { leader, record } => self.store(leader, record),
+            Event::Store { leader, record, expected } => self.store(leader, record, expected),
             Event::Stored { leader, version, answer } => self.stored(leader, version, answer),
             Event::News { leader, slot, pod, news } => self.heard_news(leader, slot, pod, news),
             Event::CreatePod { slot } => self.create_pod(slot),

@@ -11,8 +11,8 @@ mod waterfall;
 
 use std::time::Duration;
 
-use super::{Duty, Held, Moment, Order, Phase, Rank, Reason, Record, Report, Restarts, Terms};
-use super::{Waiting, waiting};
+use super::{Duty, Expected, Held, Moment, Order, Phase, Rank, Reason, Record, Report};
+use super::{Restarts, Terms, Waiting, waiting};
 use ladder::Ladder;
 use slots::{Heard, Slots, Standing};
 pub use waterfall::Waterfall;
@@ -20,9 +20,10 @@ pub use waterfall::Waterfall;
 /// What the shell of an orchestrator has to do. Doing it twice is harmless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Write this, unless something later is written already (see [`Record::version`]); then
-    /// [`Orchestrator::committed`], [`Orchestrator::not_committed`] or [`Orchestrator::refused`].
-    Commit(Record),
+    /// Write this, in one step with the look whether what is there allows it
+    /// ([`Expected::allows`]); then [`Orchestrator::committed`], [`Orchestrator::not_committed`] or
+    /// [`Orchestrator::refused`].
+    Commit(Record, Expected),
     /// Tell every agent that is connected. It replaces what was not sent yet.
     Broadcast(Order),
     /// Tell the agent on this connection.
@@ -40,8 +41,8 @@ pub enum Effect {
     Fail(Reason),
     /// A restart is complete.
     Restarted(Waterfall),
-    /// Somebody else leads, who has this fence: this orchestrator does nothing any more. Whoever
-    /// still holds the lease starts over with a later one.
+    /// Somebody else leads or has led meanwhile, with this fence: this orchestrator does nothing
+    /// any more. Whoever still holds the lease reads the record and starts over with a later fence.
     StepDown(u64),
 }
 
@@ -74,6 +75,8 @@ pub struct Orchestrator {
     terms: Terms,
     record: Record,
     flight: Option<Flight>,
+    /// What was found in the store.
+    found: Option<(u64, u64)>,
     /// Whether this leader has written anything, which shows that it may.
     is_confirmed: bool,
     is_deposed: bool,
@@ -107,6 +110,7 @@ impl Orchestrator {
             terms,
             record,
             flight: None,
+            found: stored.map(|stored| stored.version()),
             is_confirmed: false,
             is_deposed: false,
             ahead: None,
@@ -249,7 +253,7 @@ impl Orchestrator {
         }
     }
 
-    /// The store has a later record, of this fence.
+    /// The store has another record than was expected, of this fence.
     pub fn refused(&mut self, fence: u64) {
         self.step_down(fence);
     }
@@ -265,7 +269,8 @@ impl Orchestrator {
             // A later version, so that the first try cannot undo it when it arrives at last.
             flight.record.revision += 1;
             flight.retry_at = None;
-            self.effects.push(Effect::Commit(flight.record));
+            let record = flight.record;
+            self.effects.push(Effect::Commit(record, self.expected()));
         }
         if self.flight.is_none() && self.resend_at.is_some_and(|at| at <= now) {
             self.resend(now);
@@ -380,7 +385,12 @@ impl Orchestrator {
         let revision = self.record.revision + 1;
         let record = Record { revision, ..record };
         self.flight = Some(Flight { record, retry_at: None, wait: RETRY.0 });
-        self.effects.push(Effect::Commit(record));
+        self.effects.push(Effect::Commit(record, self.expected()));
+    }
+
+    /// A leader may overwrite what it has written itself, and at first only what it has read.
+    const fn expected(&self) -> Expected {
+        if self.is_confirmed { Expected::Older } else { Expected::Found(self.found) }
     }
 
     fn step_down(&mut self, fence: u64) {

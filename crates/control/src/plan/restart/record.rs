@@ -74,6 +74,31 @@ impl Phase {
     }
 }
 
+/// What must be in the store for a record to be written, beside that it is older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything that is older.
+    Older,
+    /// Nothing else than was found, or what the same leader has written since: a leader before it
+    /// must not have decided anything in between, for that would be overwritten.
+    Found(Option<(u64, u64)>),
+}
+
+impl Expected {
+    /// Whether `record` may be written over what is there.
+    pub fn allows(self, there: Option<&Record>, record: &Record) -> bool {
+        let is_older = there.is_none_or(|there| there.version() < record.version());
+        is_older
+            && match self {
+                Self::Older => true,
+                Self::Found(found) => {
+                    there.map(Record::version) == found
+                        || there.is_some_and(|there| there.fence == record.fence)
+                }
+            }
+    }
+}
+
 /// All that must survive a leader: small, and written a fixed number of times for each restart,
 /// however many workers there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

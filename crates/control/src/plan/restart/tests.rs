@@ -267,11 +267,11 @@ impl Gang {
     fn lead_out(&mut self, effect: Effect) {
         let now = self.now;
         match effect {
-            Effect::Commit(record) => {
+            Effect::Commit(record, expected) => {
                 let version = record.version();
                 if !self.is_store_up {
                     self.leader().not_committed(version, now);
-                } else if self.store.is_some_and(|found| found.version() >= version) {
+                } else if !expected.allows(self.store.as_ref(), &record) {
                     let fence = self.store.map_or(0, |found| found.fence);
                     self.leader().refused(fence);
                 } else {

@@ -114,6 +114,11 @@ impl Orchestrator {
         if rank <= record.rank() {
             return (restarts != record.restarts).then_some(Record { restarts, ..record });
         }
+        let (generation, epoch) = (rank.generation, rank.epoch);
+        if record.phase.is_terminal() {
+            // The end is the end; those who are further along have to hear of it there.
+            return Some(Record { generation, epoch, restarts, ..record });
+        }
         let (phase, by) = match rank.duty {
             Duty::Hold | Duty::Retire | Duty::Surrender => (Phase::Stopping, record.fence),
             Duty::Run => (Phase::Running, by),
@@ -123,7 +128,6 @@ impl Orchestrator {
             }
             Duty::Fail => (Phase::Failed(Reason::NoProgress), by),
         };
-        let (generation, epoch) = (rank.generation, rank.epoch);
         Some(Record { generation, epoch, phase, by, restarts, ..record })
     }
 

@@ -87,7 +87,7 @@ fn a_leader_that_was_replaced_takes_no_pods_from_the_next() {
     old.tick(later);
     let effects: Vec<Effect> = old.effects().collect();
     let does = |wanted: fn(&Effect) -> bool| effects.iter().any(wanted);
-    assert!(does(|effect| matches!(effect, Effect::Commit(_))), "{effects:?}");
+    assert!(does(|effect| matches!(effect, Effect::Commit(..))), "{effects:?}");
     assert!(!does(|effect| matches!(effect, Effect::Replace(_))), "first it has to write");
 }
 
@@ -181,4 +181,25 @@ fn nothing_is_released_before_the_pods_are_known() {
     gang.leader().pods_known(now);
     gang.settle();
     assert_eq!(gang.runs(), [Some(1); 2]);
+}
+
+// rule: in-place-restart F13
+#[test]
+fn what_an_earlier_leader_decides_during_a_take_over_is_not_overwritten() {
+    let mut gang = Gang::running(terms(2));
+    // The next one has read the record when the one before decides once more.
+    let found = gang.store;
+    let mut next = Orchestrator::lead(gang.terms.clone(), 2, found);
+    gang.exits(0, 1);
+    gang.settle();
+    assert_eq!((gang.runs(), gang.record().epoch), (vec![Some(1); 2], 1));
+    let Some(Effect::Commit(record, expected)) = next.effects().next() else { panic!("no record") };
+    assert!(!expected.allows(gang.store.as_ref(), &record));
+    // Its own record, of which it has not heard, it may write again.
+    assert!(expected.allows(found.as_ref(), &record));
+    let again = Record { revision: record.revision + 1, ..record };
+    assert!(expected.allows(Some(&record), &again));
+    // It reads once more, and goes on from there.
+    gang.lead();
+    assert_eq!((gang.runs(), gang.record().epoch), (vec![Some(1); 2], 1));
 }

@@ -117,11 +117,11 @@ fn a_gang_that_runs_writes_nothing_and_hears_only_signs_of_life() {
 #[test]
 fn an_answer_that_was_lost_is_asked_for_again_under_a_later_version() {
     let mut leader = Orchestrator::lead(terms(1), 1, None);
-    let Some(Effect::Commit(first)) = leader.effects().next() else { panic!("no record") };
+    let Some(Effect::Commit(first, _)) = leader.effects().next() else { panic!("no record") };
     leader.not_committed(first.version(), Moment::default());
     let at = leader.deadline().expect("it tries again");
     leader.tick(at);
-    let Some(Effect::Commit(second)) = leader.effects().next() else { panic!("no record") };
+    let Some(Effect::Commit(second, _)) = leader.effects().next() else { panic!("no record") };
     assert!(second.version() > first.version());
     assert_eq!(second.rank(), first.rank());
     // The first answer comes late: it is about something else.
@@ -129,4 +129,29 @@ fn an_answer_that_was_lost_is_asked_for_again_under_a_later_version() {
     assert!(leader.is_writing());
     leader.committed(second.version(), at);
     assert!(!leader.is_writing());
+}
+
+// rule: in-place-restart S8
+#[test]
+fn an_end_that_was_learned_from_pods_stays_when_somebody_knows_of_a_later_epoch() {
+    let mut gang = Gang::running(terms(2));
+    gang.exits(0, 1);
+    gang.settle();
+    gang.exits(0, 0);
+    gang.exits(1, 0);
+    gang.seat_of(1).hears = false;
+    gang.settle();
+    let done = gang.seats.remove(&0).expect("it was there").identity.pod;
+    gang.store = None;
+    gang.leader = None;
+    gang.take_over();
+    let now = gang.now;
+    gang.leader().pod_gone(0, done, true, now);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.record().epoch), (Phase::Succeeding, 0));
+    gang.seat_of(1).hears = true;
+    gang.connect(1);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.record().epoch), (Phase::Succeeding, 1));
+    assert_eq!(gang.seat_of(1).exit, Some(0));
 }
