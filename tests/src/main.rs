@@ -1,4 +1,4 @@
-//! What any cluster that runs JobSets must do.
+//! What any cluster that runs JobSets and has queues must do.
 //!
 //! Each case is written once, against nothing but the API, and has a namespace of its own. The pods
 //! need fake nodes, which `lockstep up --fake-nodes` and `cargo xtask kubernetes --fake-nodes`
@@ -7,6 +7,8 @@
 #![expect(clippy::print_stdout, reason = "a suite talks to a terminal")]
 
 mod cases;
+mod player;
+mod queue;
 mod world;
 
 use std::{
@@ -37,7 +39,7 @@ struct Options {
     /// How many cases run at the same time.
     #[arg(long, default_value_t = 4)]
     at_once: usize,
-    /// Only cases whose names contain one of these.
+    /// Only cases whose names contain one of these, or that are about one of them.
     names: Vec<String>,
 }
 
@@ -53,7 +55,9 @@ async fn main() -> Result<ExitCode> {
     };
     let client = Client::try_from(config)?;
     let is_wanted = |case: &Case| {
-        options.names.is_empty() || options.names.iter().any(|name| case.name.contains(name))
+        let is_named =
+            |name: &String| case.name.contains(name) || case.room.rsplit("::").next() == Some(name);
+        options.names.is_empty() || options.names.iter().any(is_named)
     };
     let wanted: Vec<Case> = cases::all().into_iter().filter(is_wanted).collect();
     let count = wanted.len();

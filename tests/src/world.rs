@@ -213,7 +213,7 @@ impl World {
         self.end_pod(pods.first().context("the Job has no pods")?, code).await
     }
 
-    async fn end_pod(&self, pod: &Pod, code: i32) -> Result<()> {
+    pub(crate) async fn end_pod(&self, pod: &Pod, code: i32) -> Result<()> {
         let patch = json!({"metadata": {"uid": pod.uid(), "annotations": {
             "lockstep.dev/fake-run-seconds": "0",
             "lockstep.dev/fake-exit-code": code.to_string(),

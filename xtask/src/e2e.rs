@@ -8,6 +8,7 @@ mod pytorch;
 mod restart;
 mod unprivileged;
 mod up;
+mod valkey;
 
 use anyhow::{Result, bail};
 
@@ -39,6 +40,8 @@ enum Suite {
     /// What any cluster that runs JobSets must do: the embedded one, and a real control plane with
     /// `lockstep operator`.
     Conformance,
+    /// Agents that are led through a real Valkey, which is killed, emptied and held up.
+    Valkey,
 }
 
 /// Runs the suites asked for, all of them to the end, then says how many checks passed.
@@ -48,6 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Conformance,
         Suite::Crash,
         Suite::Restart,
+        Suite::Valkey,
         Suite::Unprivileged,
         Suite::Pytorch,
     ];
@@ -62,6 +66,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Suite::Unprivileged => unprivileged::run(&binary),
             Suite::Pytorch => pytorch::run(&binary),
             Suite::Conformance => conformance::run(&binary),
+            Suite::Valkey => valkey::run(&binary),
         };
         match outcome {
             Ok(done) => summary.add(done),

@@ -32,6 +32,7 @@ pub(crate) struct Options {
 enum Sort {
     Jobs,
     JobSets,
+    Queues,
     Restarts,
 }
 
@@ -40,6 +41,7 @@ impl Sort {
         match self {
             Self::Jobs => "jobs",
             Self::JobSets => "jobsets",
+            Self::Queues => "queues",
             Self::Restarts => "restarts",
         }
     }
@@ -63,9 +65,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if let (Some(seed), Some(sort)) = (options.seed, options.sort) {
         return shell::run(seeds().args(["replay", sort.word(), &seed.to_string()]));
     }
-    let sorts = options
-        .sort
-        .map_or_else(|| vec![Sort::Jobs, Sort::JobSets, Sort::Restarts], |sort| vec![sort]);
+    let all = || vec![Sort::Jobs, Sort::JobSets, Sort::Queues, Sort::Restarts];
+    let sorts = options.sort.map_or_else(all, |sort| vec![sort]);
     let mut is_clean = true;
     for sort in sorts {
         is_clean &= run_all(options, sort.word())?;

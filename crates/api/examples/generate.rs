@@ -11,14 +11,18 @@ fn main() {
 }
 
 /// The text of each generated file, by its path in the repository.
-fn texts() -> BTreeMap<&'static str, String> {
-    let Generated { schemas, types, jobsets } = generate::files();
-    let jobsets = serde_saphyr::to_string(&jobsets).expect("JSON can be written as YAML");
-    BTreeMap::from([
-        ("crates/api/openapi/custom-schemas.json", schemas),
-        ("crates/api/openapi/custom-types.json", types),
-        ("deploy/crds/jobsets.jobset.x-k8s.io.yaml", jobsets),
-    ])
+fn texts() -> BTreeMap<String, String> {
+    let Generated { schemas, types, definitions } = generate::files();
+    let mut texts: BTreeMap<String, String> = definitions
+        .iter()
+        .map(|(name, definition)| {
+            let text = serde_saphyr::to_string(definition).expect("JSON can be written as YAML");
+            (format!("deploy/crds/{name}.yaml"), text)
+        })
+        .collect();
+    texts.insert("crates/api/openapi/custom-schemas.json".to_owned(), schemas);
+    texts.insert("crates/api/openapi/custom-types.json".to_owned(), types);
+    texts
 }
 
 #[cfg(test)]
@@ -32,7 +36,7 @@ mod tests {
     fn committed_files_are_current() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for (path, text) in texts() {
-            let committed = std::fs::read_to_string(root.join(path)).unwrap_or_default();
+            let committed = std::fs::read_to_string(root.join(&path)).unwrap_or_default();
             assert!(committed == text, "{path} is out of date: run `cargo xtask crds`");
         }
     }

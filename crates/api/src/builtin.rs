@@ -21,6 +21,7 @@ use crate::{
         service_account::ServiceAccountStrategy,
         volume_claim::VolumeClaimStrategy,
     },
+    kueue::{self, OldQueueingStrategy, QueueingStrategy},
     pod::PodStrategy,
     resource::{Registry, Resource, Scope, Subresource},
     strategy::Strategy,
@@ -41,7 +42,7 @@ pub fn registry() -> Registry {
 /// All built-in resources, with some features off perhaps.
 pub fn registry_with(gates: Gates) -> Registry {
     let mut registry = Registry::default();
-    for resource in core().into_iter().chain(groups(gates)) {
+    for resource in core().into_iter().chain(groups(gates)).chain(queueing()) {
         registry.insert(resource);
     }
     registry
@@ -125,6 +126,35 @@ fn groups(gates: Gates) -> Vec<Resource> {
     .into_iter()
     .map(|draft| draft.0)
     .collect()
+}
+
+/// The kinds of queueing, in both versions.
+fn queueing() -> impl Iterator<Item = Resource> {
+    let older = kueue::KINDS.into_iter().map(|kind| {
+        let strategy = OldQueueingStrategy(kind);
+        queueing_kind(kueue::OLD_VERSION, kind, strategy)
+    });
+    let stored = kueue::KINDS.into_iter().map(|kind| {
+        let strategy = QueueingStrategy(kind);
+        queueing_kind(kueue::VERSION, kind, strategy)
+    });
+    older.chain(stored)
+}
+
+fn queueing_kind(
+    version: &'static str,
+    kind: &'static kueue::Kind,
+    strategy: impl Strategy + 'static,
+) -> Resource {
+    let version = (kueue::GROUP, version);
+    let mut draft = resource(version, kind.plural, kind.name, kind.scope, strategy);
+    for name in kind.short_names {
+        draft = draft.short(name);
+    }
+    if kind.has_status {
+        draft = draft.below("status", STATUS);
+    }
+    draft.0
 }
 
 struct Draft(Resource);
@@ -215,6 +245,16 @@ mod tests {
                 "discovery.k8s.io/v1/endpointslices",
                 "events.k8s.io/v1/events",
                 "jobset.x-k8s.io/v1alpha2/jobsets",
+                "kueue.x-k8s.io/v1beta1/clusterqueues",
+                "kueue.x-k8s.io/v1beta1/localqueues",
+                "kueue.x-k8s.io/v1beta1/resourceflavors",
+                "kueue.x-k8s.io/v1beta1/workloadpriorityclasses",
+                "kueue.x-k8s.io/v1beta1/workloads",
+                "kueue.x-k8s.io/v1beta2/clusterqueues",
+                "kueue.x-k8s.io/v1beta2/localqueues",
+                "kueue.x-k8s.io/v1beta2/resourceflavors",
+                "kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
+                "kueue.x-k8s.io/v1beta2/workloads",
                 "scheduling.k8s.io/v1/priorityclasses",
             ]
         );

@@ -8,6 +8,8 @@
 
 mod check;
 pub mod generate;
+mod printed;
 pub mod published;
 
-pub use check::{Checked, check, duplicates, fill};
+pub use check::{Checked, by_definition, check, duplicates, fill};
+pub use printed::{Printed, columns, row};

@@ -3,6 +3,7 @@
 mod cel;
 mod defaults;
 mod fill;
+pub mod in_place;
 mod lint;
 mod matching;
 pub mod names;
@@ -16,7 +17,7 @@ mod validation;
 
 pub use matching::{MessagePatterns, pattern_fault};
 pub use strategy::JobSetStrategy;
-pub use table::{PRINTED, Printed};
+pub(crate) use table::PRINTED;
 pub use types::*;
 
 use crate::{field::ErrorList, strategy::Json};

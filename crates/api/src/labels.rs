@@ -1,6 +1,7 @@
 //! Well-known names of labels, annotations, taints and finalizers, in one place.
 
 pub mod jobset;
+pub mod kueue;
 
 /// Name of a namespace, on the namespace itself.
 pub const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";

@@ -17,6 +17,7 @@ pub mod job;
 pub mod jobset;
 pub mod json;
 pub mod kinds;
+pub mod kueue;
 pub mod labels;
 pub mod meta;
 pub mod names;

@@ -170,6 +170,8 @@ mod tests {
                 "apis/discovery.k8s.io/v1",
                 "apis/events.k8s.io/v1",
                 "apis/jobset.x-k8s.io/v1alpha2",
+                "apis/kueue.x-k8s.io/v1beta1",
+                "apis/kueue.x-k8s.io/v1beta2",
                 "apis/scheduling.k8s.io/v1"
             ]
         );

@@ -1,6 +1,8 @@
 //! Types and reasons of conditions, and reasons of states and events, in one place: clients match
 //! on them.
 
+pub mod kueue;
+
 /// Conditions of pods.
 pub mod pod {
     /// A node was chosen.
@@ -183,6 +185,8 @@ pub mod jobset {
     pub const FAILED_JOBS: &str = "FailedJobs";
     /// There are no restarts left.
     pub const REACHED_MAX_RESTARTS: &str = "ReachedMaxRestarts";
+    /// Workers could not be restarted in place, so that all Jobs are made anew; our own.
+    pub const IN_PLACE_RESTART_FAILED: &str = "InPlaceRestartFailed";
     /// No rule matched: the set is restarted.
     pub const DEFAULT_FAILURE_POLICY: &str = "DefaultFailurePolicy";
     /// What is before the name of the rule that matched.

@@ -129,7 +129,7 @@ impl Registry {
     }
 
     /// All resources, ordered by group, version and plural.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Resource>> {
         self.sorted.iter()
     }
 

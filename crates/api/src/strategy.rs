@@ -103,6 +103,11 @@ pub trait Strategy: Send + Sync {
         Vec::new()
     }
 
+    /// What every client is told that uses this version of the kind, when it should use another.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Says what cannot be meant in an object that the API takes all the same. A warning of the API
     /// server; an error of `lockstep validate`.
     fn lint(&self, _object: &Json) -> ErrorList {

@@ -1,6 +1,7 @@
 //! Measures Lockstep against the budgets of its design: `cargo xtask bench`. Not a test: what is
 //! measured depends on the machine. It also plays the nodes of clusters that have none.
 #![expect(
+    clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a benchmark prints, and ends when it cannot go on"
@@ -38,6 +39,10 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let subject = words.next().unwrap_or_default();
     let wanted = Wanted(words.collect());
+    if let Some(part) = subject.strip_prefix("restart-") {
+        let is_known = restart::play(part, &wanted.0);
+        return if is_known { ExitCode::SUCCESS } else { ExitCode::from(2) };
+    }
     let level = tracing::Level::WARN;
     let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
     let runtime = Runtime::new().unwrap();
@@ -47,11 +52,6 @@ fn main() -> ExitCode {
         "jobs" => jobs::measure(&mut report, &wanted, &runtime),
         "jobset" => jobset::measure(&mut report, &wanted, &runtime),
         "restart" => restart::measure(&mut report, &wanted, &runtime),
-        "restart-agents" => {
-            let [address, ca, ticket, size] = &wanted.0[..] else { return ExitCode::from(2) };
-            runtime.block_on(restart::agents::play(address, ca, ticket, size));
-            return ExitCode::SUCCESS;
-        }
         "nodes" if wanted.0.len() == 1 => {
             runtime.block_on(nodes::play(wanted.0[0].parse().unwrap()));
             return ExitCode::SUCCESS;

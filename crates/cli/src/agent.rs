@@ -5,16 +5,17 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
-use lockstep_restart::agent::{self, Address, Heartbeat, Trust};
-use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
+use lockstep_restart::agent::{self, Address, Heartbeat, Trust, Via};
+use lockstep_restart::valkey::Server;
+use regex::bytes::Regex;
 use tracing::warn;
 
 use crate::{
+    bus::{BusOptions, trusting},
     exit::{self, Exit},
     output,
     up::start_logging,
@@ -31,7 +32,8 @@ JobSets with the annotation alpha.jobset.sigs.k8s.io/inplace-timeout have it aro
 without being asked; by hand it is for other launchers.
 
 Example:
-  lockstep agent --orchestrator 10.0.0.7:7411 --ca ca.pem --pod 5d6f... -- python train.py")]
+  lockstep agent --orchestrator 10.0.0.7:7411 --ca ca.pem --pod 5d6f... -- python train.py
+  lockstep agent --bus valkeys://valkey:6379 --bus-ca ca.pem --pod 5d6f... -- python train.py")]
 pub(crate) struct Options {
     /// Where the orchestrator listens: HOST:PORT
     #[arg(
@@ -39,9 +41,12 @@ pub(crate) struct Options {
         value_name = "ADDRESS",
         env = "LOCKSTEP_ORCHESTRATOR",
         value_parser = address,
-        required_unless_present = "install"
+        required_unless_present_any = ["install", "bus", "valkey_address"],
+        conflicts_with = "bus"
     )]
     orchestrator: Option<Address>,
+    #[command(flatten)]
+    bus: BusOptions,
     /// The certificates that the orchestrator's may be signed with, as a PEM file
     #[arg(long, value_name = "FILE", env = "LOCKSTEP_ORCHESTRATOR_CA")]
     ca: Option<PathBuf>,
@@ -81,16 +86,26 @@ pub(crate) struct Options {
         long,
         value_name = "FILE",
         env = "LOCKSTEP_HEARTBEAT_FILE",
+        group = "heartbeat",
         requires = "heartbeat_timeout"
     )]
     heartbeat_file: Option<PathBuf>,
-    /// How long it may not touch it before it counts as failed
+    /// A pattern in the lines that the worker writes as a sign of life, as a regular expression
+    #[arg(
+        long,
+        value_name = "PATTERN",
+        env = "LOCKSTEP_HEARTBEAT_PATTERN",
+        group = "heartbeat",
+        requires = "heartbeat_timeout"
+    )]
+    heartbeat_pattern: Option<Regex>,
+    /// How long there may be no sign of life before the worker counts as failed
     #[arg(
         long,
         value_name = "DURATION",
         env = "LOCKSTEP_HEARTBEAT_TIMEOUT",
         value_parser = span,
-        requires = "heartbeat_file"
+        requires = "heartbeat"
     )]
     heartbeat_timeout: Option<Duration>,
     /// What to log to stderr: error, warn, info, debug, or a filter
@@ -119,6 +134,7 @@ struct Kep {
     cri_socket_path: Option<String>,
     #[arg(long, hide = true)]
     cri_polling_interval: Option<String>,
+    /// The bus, without TLS and without a user.
     #[arg(long, hide = true)]
     valkey_address: Option<String>,
 }
@@ -128,14 +144,12 @@ impl Kep {
     fn unheeded(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let pod = "the orchestrator knows it from the pod";
         let wraps = "the agent is the parent of the worker and needs no container runtime";
-        let bus = "agents talk to the orchestrator, not to a database";
         [
             ("--worker-jobset-uid", &self.worker_jobset_uid, pod),
             ("--worker-id", &self.worker_id, pod),
             ("--worker-container-name", &self.worker_container_name, wraps),
             ("--cri-socket-path", &self.cri_socket_path, wraps),
             ("--cri-polling-interval", &self.cri_polling_interval, wraps),
-            ("--valkey-address", &self.valkey_address, bus),
         ]
         .into_iter()
         .filter(|(_, given, _)| given.is_some())
@@ -184,28 +198,54 @@ fn prepare(options: &Options) -> Result<agent::Options> {
             .to_owned(),
         (None, None) => bail!("a ticket is needed: give --ticket-file or $LOCKSTEP_TICKET"),
     };
+    let via = match bus(options)? {
+        Some(server) => Via::bus(server, &ticket).context("the ticket does not name a job")?,
+        None => hub(options)?,
+    };
+    let heartbeat = options.heartbeat_timeout.and_then(|within| {
+        let Options { heartbeat_file: file, heartbeat_pattern: pattern, .. } = options;
+        let writing = pattern.clone().map(|pattern| Heartbeat::writing(pattern, within));
+        writing.or_else(|| file.clone().map(|file| Heartbeat::touching(file, within)))
+    });
+    Ok(agent::Options {
+        via,
+        ticket,
+        pod: options.pod.clone().context("--pod is missing")?,
+        grace: options.grace,
+        heartbeat,
+        command: options.command.clone(),
+    })
+}
+
+/// The bus, if the orchestrator is reached through one.
+fn bus(options: &Options) -> Result<Option<Server>> {
+    let mut bus = options.bus.clone();
+    if let Some(address) = &options.kep.valkey_address {
+        if options.orchestrator.is_some() || bus.bus.is_some() {
+            warn!("--valkey-address has no effect: --orchestrator or --bus is given");
+        } else {
+            bus.bus = Some(format!("valkey://{address}"));
+        }
+    }
+    bus.server()
+}
+
+/// The orchestrator's own address.
+fn hub(options: &Options) -> Result<Via> {
     let trust = match (&options.ca, &options.ca_pem, options.plaintext) {
         (Some(file), ..) => {
             let pem = fs::read(file)
                 .with_context(|| format!("cannot read the certificates in {}", file.display()))?;
-            Trust::Tls(trusting(&pem)?)
+            Trust::Tls(trusting(&pem, "the orchestrator")?)
         }
-        (None, Some(pem), _) => Trust::Tls(trusting(pem.as_bytes())?),
+        (None, Some(pem), _) => Trust::Tls(trusting(pem.as_bytes(), "the orchestrator")?),
         (None, None, true) => Trust::Anyone,
         (None, None, false) => {
             bail!("give --ca to verify the orchestrator, or --plaintext to trust it")
         }
     };
-    let heartbeat = options.heartbeat_file.clone().zip(options.heartbeat_timeout);
-    Ok(agent::Options {
-        address: options.orchestrator.clone().context("--orchestrator is missing")?,
-        trust,
-        ticket,
-        pod: options.pod.clone().context("--pod is missing")?,
-        grace: options.grace,
-        heartbeat: heartbeat.map(|(file, within)| Heartbeat::new(file, within)),
-        command: options.command.clone(),
-    })
+    let address = options.orchestrator.clone().context("--orchestrator or --bus is missing")?;
+    Ok(Via::Hub(address, trust))
 }
 
 /// Puts this program where a worker's pod finds it.
@@ -214,21 +254,6 @@ fn install(folder: &Path) -> Result<()> {
     let copy = folder.join("lockstep");
     fs::copy(&program, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
     Ok(())
-}
-
-fn trusting(pem: &[u8]) -> Result<Arc<ClientConfig>> {
-    let about = || "cannot use the certificates of the orchestrator";
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        roots.add(certificate.with_context(about)?).with_context(about)?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .with_context(about)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 fn address(text: &str) -> Result<Address, String> {
@@ -261,6 +286,31 @@ mod tests {
         assert_eq!(read("[::1]:7411"), Some(("::1".into(), 7411)));
         for bad in ["", "host", "host:", "host:x", ":1", "host:70000"] {
             assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_reference_names_every_flag_and_what_a_set_may_ask_for() {
+        use clap::Args as _;
+        use lockstep_api::labels::jobset as keys;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let reference = fs::read_to_string(root.join("docs/reference.md")).expect("it is there");
+        let command = Options::augment_args(clap::Command::new("agent"));
+        let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
+        let shown: Vec<_> = shown.collect();
+        let flags = shown.iter().filter_map(|flag| Some(format!("`--{}", flag.get_long()?)));
+        let variables = shown.iter().filter_map(|flag| flag.get_env());
+        let variables = variables.map(|name| format!("`{}`", name.to_string_lossy()));
+        let annotations = [
+            keys::IN_PLACE_TIMEOUT,
+            keys::IN_PLACE_RESTARTS,
+            keys::IN_PLACE_REJOIN,
+            keys::IN_PLACE_STALLED_MAX,
+            keys::IN_PLACE_PROGRESS,
+        ];
+        let annotations = annotations.map(|key| format!("`{key}`"));
+        for name in flags.chain(variables).chain(annotations) {
+            assert!(reference.contains(&name), "docs/reference.md does not name {name}");
         }
     }
 

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
-    agent, apply, create, delete, describe, down, events, get, logs, operator, run, up, validate,
-    version, wait,
+    agent, apply, create, delete, describe, down, events, get, logs, operator, queues, run, up,
+    validate, version, wait, why,
 };
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
@@ -57,6 +57,10 @@ pub(crate) enum Command {
     Logs(logs::Options),
     /// Show what happened
     Events(events::Options),
+    /// Say why a job waits, and what would let it go on
+    Why(why::Options),
+    /// Show the queues: what they have, what is used, who waits
+    Queues(queues::Options),
     /// Delete objects
     Delete(delete::Options),
     /// Wait until objects are as they should be

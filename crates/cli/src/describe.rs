@@ -1,20 +1,23 @@
 //! `lockstep describe`: everything about an object, for a person.
 
+mod agent;
 mod generic;
 mod job;
 mod jobset;
 mod node;
 mod pod;
+mod queueing;
 mod service;
 mod small;
 mod template;
-mod text;
+pub(crate) mod text;
 
 use anyhow::Result;
 use jiff::Timestamp;
-use lockstep_api::{jobset as jobset_api, labels::jobset::JOBSET_NAME};
+use lockstep_api::{jobset as jobset_api, kueue, labels::jobset::JOBSET_NAME};
 use serde_json::Value;
 
+pub(crate) use self::node::of_pod;
 use self::text::{Text, scalar};
 use crate::{
     args::{Connection, Selectors},
@@ -93,6 +96,8 @@ struct Seen {
     slices: Vec<Value>,
     /// The Jobs of a JobSet.
     jobs: Vec<Value>,
+    /// The LocalQueues that may lead to a ClusterQueue.
+    queues: Vec<Value>,
 }
 
 impl Seen {
@@ -125,6 +130,12 @@ impl Seen {
             let labels = Some(format!("{JOBSET_NAME}={name}"));
             let path = format!("/apis/batch/v1/namespaces/{}/jobs", escape(meta("namespace")));
             seen.jobs = items(cluster, &(path + &query(&[("labelSelector", labels)]))).await;
+        }
+        if let Some(version) = queueing_version(object)
+            && object["kind"] == "ClusterQueue"
+        {
+            let path = format!("/apis/{}/{version}/localqueues", kueue::GROUP);
+            seen.queues = items(cluster, &path).await;
         }
         seen
     }
@@ -161,12 +172,25 @@ fn describe(object: &Value, seen: &Seen, now: Timestamp) -> String {
         (Some(jobset_api::API_VERSION), Some(jobset_api::KIND)) => {
             jobset::describe(object, &seen.jobs, &mut text);
         }
+        (_, Some(kind)) if queueing_version(object).is_some() => match kind {
+            "Workload" => queueing::workload(object, &mut text),
+            "ClusterQueue" => queueing::cluster_queue(object, &seen.queues, &mut text),
+            "LocalQueue" => queueing::local_queue(object, &mut text),
+            "ResourceFlavor" => queueing::resource_flavor(object, &mut text),
+            _ => generic::describe(object, &mut text),
+        },
         _ => generic::describe(object, &mut text),
     }
     if has_events {
         push_events(&seen.events, now, &mut text);
     }
     text.finish()
+}
+
+/// The version of an object that has to do with queues.
+fn queueing_version(object: &Value) -> Option<&str> {
+    let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
+    (group == kueue::GROUP).then_some(version)
 }
 
 fn object_head(object: &Value, text: &mut Text) {
@@ -292,6 +316,58 @@ mod tests {
     }
 
     #[test]
+    fn what_has_to_do_with_queues_is_described() {
+        use crate::queueing::{
+            queue::tests::{cluster_queue, local_queue},
+            workload::tests::{admitted, condition, object},
+        };
+        let kind = |kind: &str, mut object: Value| {
+            object["apiVersion"] = json!("kueue.x-k8s.io/v1beta2");
+            object["kind"] = json!(kind);
+            object
+        };
+        let mut waiting = object(
+            "train",
+            9,
+            json!({"conditions": [
+            condition("QuotaReserved", false, "WaitingForQuota", "couldn't assign flavors"),
+            condition("lockstep.dev/Waiting", true, "NotEnoughQuota", "asks for 4 cpu, 1 free\n\
+                raise nominalQuota by 3")]}),
+        );
+        waiting["spec"]["priorityClassRef"] = json!({"group": "kueue.x-k8s.io",
+            "kind": "WorkloadPriorityClass", "name": "urgent"});
+        waiting["status"]["requeueState"] =
+            json!({"count": 2, "requeueAt": "2026-01-01T00:06:00Z"});
+        let mut running = object("train", 9, admitted("4", Some((true, "Started"))));
+        running["spec"]["maximumExecutionTimeSeconds"] = json!(3600);
+        running["status"]["reclaimablePods"] = json!([{"name": "main", "count": 1}]);
+        running["status"]["schedulingStats"] = json!({"evictions": [
+            {"reason": "Preempted", "underlyingCause": "", "count": 1}]});
+        let mut asleep = object("train", 9, json!({}));
+        asleep["spec"]["active"] = json!(false);
+        let pool = kind("ClusterQueue", cluster_queue("pool", "10", "2"));
+        let doors = vec![local_queue("default", "team", "pool", 2)];
+        let mut stopped = kind("ClusterQueue", cluster_queue("stopped", "0", "0"));
+        stopped["spec"]["namespaceSelector"] = json!({"matchLabels": {"team": "a"}});
+        stopped["spec"]["preemption"] = json!({"withinClusterQueue": "LowerPriority",
+            "reclaimWithinCohort": "Any", "borrowWithinCohort": {"policy": "Never"}});
+        stopped["status"]["conditions"] = json!([{"type": "Active", "status": "False",
+            "reason": "Stopped", "message": "Can't admit new workloads: is stopped."}]);
+        let door = kind("LocalQueue", doors[0].clone());
+        let flavor = kind(
+            "ResourceFlavor",
+            json!({"metadata": {"name": "spot"}, "spec": {
+            "nodeLabels": {"pool": "spot"},
+            "nodeTaints": [{"key": "spot", "value": "true", "effect": "NoSchedule"}],
+            "tolerations": [{"key": "spot", "operator": "Exists", "effect": "NoSchedule"}]}}),
+        );
+        let seen = Seen { queues: doors, ..Seen::default() };
+        let screens = [waiting, running, asleep, pool, stopped, door, flavor];
+        let screens = screens.map(|object| describe(&object, &seen, now()));
+        golden::check("describe-queueing.txt", &screens.join("\n\n"));
+    }
+
+    #[test]
     fn a_jobset_is_described_with_its_jobs() {
         use crate::run::jobset::tests::{condition, object, status};
         let mut running = object(status(2, 1, 0, 0));
@@ -324,6 +400,51 @@ mod tests {
         screens.push_str("\n\n");
         screens.push_str(&describe(&fresh, &Seen::default(), now()));
         golden::check("describe-jobset.txt", &screens);
+    }
+
+    #[test]
+    fn a_jobset_is_described_with_its_restarts_in_place() {
+        use crate::run::jobset::in_place::tests::{restart, restarting};
+        let mut slow = restart(5);
+        slow["stoppedMicros"] = json!(3_009_556);
+        slow["cause"] = json!("its pod was lost");
+        let restarts: Vec<Value> = (1..5).map(restart).chain([slow]).collect();
+        let mut set = restarting(json!({"epoch": 6, "restarts": 6, "phase": "Stopping",
+            "waiting": "1 workers are being stopped: 5", "workers": [
+                {"state": "Stopping", "epoch": 5, "count": 1, "places": "5"},
+                {"state": "Waiting", "count": 5, "places": "0-4"}],
+            "lastRestarts": restarts}));
+        set["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/inplace-restarts"] = json!("6");
+        set["spec"]["failurePolicy"]["maxRestarts"] = json!(10);
+        set["status"]["restarts"] = json!(1);
+        set["status"]["lockstep"]["lastRestarts"] = json!([{"attempt": 0, "action": "Recreate",
+            "time": "2026-01-01T00:01:00Z", "reason": "InPlaceRestartFailed",
+            "job": "train-workers-0", "message": "train-workers-0-1 killed by signal 9"}]);
+        let worker = json!({"name": "worker", "command": ["/bin/lockstep", "agent", "--", "sh"],
+            "env": [{"name": "LOCKSTEP_ORCHESTRATOR", "value": "127.0.0.1:7411"}]});
+        let job = |name: &str, containers: Value| {
+            json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": {
+                JOBSET_NAME: "train", "jobset.sigs.k8s.io/restart-attempt": "1"}},
+                "spec": {"completions": 2, "template": {"spec": {"containers": containers}}},
+                "status": {"startTime": "2026-01-01T00:00:00Z", "active": 2, "ready": 2}})
+        };
+        let plain = json!([{"name": "main"}]);
+        let jobs = vec![job("train-driver-0", json!([worker])), job("train-workers-0", plain)];
+        let child = describe(&jobs[0], &Seen::default(), now());
+        let mut screens = describe(&set, &Seen { jobs, ..Seen::default() }, now());
+        // One that nobody leads, and the Job that has an agent.
+        set["metadata"]["annotations"] = json!({"alpha.jobset.sigs.k8s.io/inplace-timeout": "60s"});
+        set["status"] = json!({});
+        for screen in [describe(&set, &Seen::default(), now()), child] {
+            screens.push_str("\n\n");
+            screens.push_str(&screen);
+        }
+        golden::check("describe-in-place.txt", &screens);
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let tasks = std::fs::read_to_string(root.join("docs/tasks.md")).expect("it is there");
+        let drawn = screens.lines().skip_while(|line| !line.starts_with("  To epoch 2 "));
+        let drawn = drawn.take(7).collect::<Vec<_>>().join("\n");
+        assert!(tasks.contains(&drawn), "docs/tasks.md must show:\n{drawn}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod agent;
 mod apply;
 mod args;
+mod bus;
 mod catalog;
 mod chosen;
 mod cluster;
@@ -23,6 +24,8 @@ mod manifest;
 mod node;
 mod operator;
 mod output;
+mod queueing;
+mod queues;
 mod refusal;
 mod run;
 mod signals;
@@ -36,6 +39,7 @@ mod version;
 mod wait;
 mod waiting;
 mod watching;
+mod why;
 
 use std::process::ExitCode;
 
@@ -95,6 +99,8 @@ async fn dispatch(command: Command) -> Result<Exit> {
         Command::Describe(options) => describe::run(&options).await?,
         Command::Logs(options) => logs::run(&options).await?,
         Command::Events(options) => events::run(&options).await?,
+        Command::Why(options) => why::run(&options).await?,
+        Command::Queues(options) => queues::run(&options).await?,
         Command::Delete(options) => delete::run(&options).await?,
         Command::Wait(options) => wait::run(&options).await?,
         Command::Validate(options) => validate::run(&options)?,

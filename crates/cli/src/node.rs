@@ -46,6 +46,8 @@ impl NodeOptions {
         if let Some(name) = &self.node_name {
             options.node_name.clone_from(name);
         }
+        // The agent of workers that restart in place is this program.
+        options.agent = std::env::current_exe().ok();
         let commands = self.image_command.iter().cloned();
         options.node = Some(Wanted {
             capacity: self.capacity.iter().cloned().collect(),

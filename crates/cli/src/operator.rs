@@ -1,5 +1,6 @@
 //! `lockstep operator`: the controllers on a Kubernetes cluster.
 
+mod in_place;
 mod settings;
 
 use std::{path::PathBuf, sync::Arc};
@@ -11,6 +12,7 @@ use lockstep_local::Configuration;
 use lockstep_operator::{
     metrics::Metrics,
     process::{self, Operator, OperatorOptions},
+    queue::QueueOptions,
     sender::Pace,
     serve::{self, Readiness},
 };
@@ -67,6 +69,8 @@ pub(crate) struct Options {
     /// What to log to stderr: error, warn, info, debug, or a filter such as lockstep_operator=debug
     #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = "info")]
     log: String,
+    #[command(flatten)]
+    in_place: in_place::Options,
 }
 
 /// Works until a signal comes.
@@ -91,6 +95,9 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         connected = connecting => connected?,
         () = signals.next() => return Ok(Exit::Success),
     };
+    let opening = options.in_place.open(&client, &settings.namespace).await;
+    let door = opening.map_err(|error| exit::or(error, Exit::Usage))?;
+    let queues = queues(&client, &configuration).await?;
     let metrics = Arc::<Metrics>::default();
     let lease = settings.lease.clone();
     let name = lease.as_ref().map(|lease| lease.name.clone());
@@ -100,6 +107,8 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         pace: Pace::new(settings.qps, settings.burst),
         agent: HeaderValue::from_str(&settings.agent).context("the user agent is not valid")?,
         instance: settings.instance,
+        door,
+        queues,
     };
     let mut operator = Operator::start(&client, &metrics, options);
     if let Some(listener) = metrics_listener {
@@ -118,6 +127,18 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     operator.stop().await;
     // Signals are the documented way to stop it, so being stopped is no failure.
     Ok(Exit::Success)
+}
+
+/// How queues work, on a cluster that knows them.
+async fn queues(client: &Client, configuration: &Configuration) -> Result<Option<QueueOptions>> {
+    if !process::knows_queues(client)
+        .await
+        .map_err(|error| exit::or(error.into(), Exit::Cluster))?
+    {
+        info!("no queues: the cluster does not know their kinds; apply deploy/crds first");
+        return Ok(None);
+    }
+    Ok(Some(QueueOptions::default().configured(&configuration.queueing)))
 }
 
 /// Tasks that serve; they end with this.

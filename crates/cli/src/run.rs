@@ -14,7 +14,8 @@ mod launcher;
 mod lines;
 mod member;
 mod model;
-mod pod;
+pub(crate) mod pod;
+mod queue;
 mod screen;
 mod session;
 mod stop;
@@ -87,6 +88,7 @@ Examples:
   lockstep run job.yaml --no-logs -o json > result.json
   lockstep run --workers 4 -- python train.py
   lockstep run --workers 4 --dry-run -- python train.py > job.yaml
+  lockstep run --queue machine a.yaml b.yaml    each starts when all of it has room
   generate | lockstep run -")]
 pub(crate) struct Options {
     /// Files or folders with JobSets, Jobs, Pods and what they need, or - for standard input
@@ -119,6 +121,10 @@ pub(crate) struct Options {
     /// Run on a running `lockstep up`, or on the cluster of the kubeconfig
     #[arg(long)]
     cluster: bool,
+    /// Let Jobs and JobSets that name no queue wait in this LocalQueue; a cluster of the run's own
+    /// has `machine`, which is as big as the machine
+    #[arg(long, value_name = "NAME", value_parser = queue::name)]
+    queue: Option<String>,
     /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
     #[arg(long, value_name = "FILE", value_parser = config::read, conflicts_with = "cluster")]
     config: Option<Configuration>,
@@ -155,7 +161,10 @@ impl Format {
 /// Runs to the end, one way or another, and cleans up.
 pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let is_private = !options.cluster;
-    let manifests = options.manifests()?;
+    let mut manifests = options.manifests()?;
+    if let Some(queue) = &options.queue {
+        queue::join(&mut manifests, queue)?;
+    }
     check::check(&manifests, is_private)?;
     if options.dry_run {
         return dry_run(&manifests, options.output);
@@ -167,7 +176,8 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let mut signals = Signals::listen().map_err(|error| exit::or(error, Exit::Cluster))?;
     let work = Work { options, manifests: &manifests, archive, is_private };
     let result = if is_private {
-        work.run_inside(&mut signals).await
+        // A cluster and a run together are too much for one stack.
+        Box::pin(work.run_inside(&mut signals)).await
     } else {
         let found = Cluster::find(&options.connection).await;
         // Not to be mistaken for a job that failed.
@@ -310,6 +320,9 @@ impl Work<'_> {
         wanted.extend((!model.sets.is_empty()).then_some(About::JobSet));
         let has_jobs = !model.sets.is_empty() || !model.jobs.is_empty();
         wanted.extend(has_jobs.then_some(About::Job));
+        // A cluster without queues has no Workloads to watch.
+        let has_queues = self.is_private || submitted.iter().any(|it| queue::may_hold(&it.object));
+        wanted.extend((has_jobs && has_queues).then_some(About::Workload));
         let watches = watches::watch(&cluster, &namespaces, &wanted);
         let is_raw = !has_prefixes && !screen.is_shared();
         let followers = Followers::new(cluster.clone(), is_raw, !self.is_private);
@@ -372,16 +385,23 @@ fn interrupted(model: &Model) -> String {
 fn tell_what_stays(session: &mut Session) {
     let model = &session.model;
     let sets = model.sets.values().filter(|set| set.is_suspended() && !set.has_ended());
-    let sets = sets.map(|set| ("jobset", &set.name, &set.namespace, " --type=merge"));
+    let sets = sets.map(|set| {
+        ("jobset", &set.name, &set.namespace, " --type=merge", model.workload_of_set(set))
+    });
     let jobs = model.lone_jobs().filter(|job| job.is_suspended && !job.has_ended());
-    let jobs = jobs.map(|job| ("job", &job.name, &job.namespace, ""));
+    let jobs = jobs.map(|job| ("job", &job.name, &job.namespace, "", model.workload_of_job(job)));
     let notes: Vec<String> = sets
         .chain(jobs)
-        .map(|(kind, name, space, how)| {
-            format!(
+        .map(|(kind, name, space, how, workload)| match workload {
+            // What is in a queue is started by it, and by nobody else.
+            Some(workload) => {
+                let how = workload.reactivation();
+                format!("{kind}/{name} stays, deactivated; go on with: {how}")
+            }
+            None => format!(
                 "{kind}/{name} stays, suspended; go on with: kubectl patch {kind} {name} -n \
                  {space}{how} -p '{{\"spec\":{{\"suspend\":false}}}}'"
-            )
+            ),
         })
         .collect();
     notes.iter().for_each(|note| session.screen.note(note));

@@ -12,6 +12,7 @@ use std::{
 use anyhow::{Context, Result};
 use lockstep_local::{
     Configuration,
+    controllers::machine_queue,
     embedded::{self, Embedded, StartError},
 };
 
@@ -40,6 +41,7 @@ Examples:
   lockstep up                             in the foreground, until Ctrl-C
   lockstep up --detach                    in the background, until `lockstep down`
   lockstep up --in-memory                 nothing stays when it stops
+  lockstep up --queue-all                 no job starts before all of it has room
   lockstep up --data-dir ./cluster --port 0
                                           a second cluster, on any free port
   lockstep up --image-command nginx='python3 -m http.server 8080 --directory /srv/www'
@@ -66,6 +68,10 @@ pub(crate) struct Options {
     /// Let --listen be an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
+    /// Let all new Jobs and JobSets that name no queue wait in the queue `machine`: each starts
+    /// when there is room for all of it
+    #[arg(long)]
+    queue_all: bool,
     /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
     #[arg(long, value_name = "FILE", value_parser = config::read)]
     config: Option<Configuration>,
@@ -147,6 +153,7 @@ fn embedded_options(options: &Options, folder: &Path, port: u16) -> embedded::Op
     wanted.listen = Some(SocketAddr::new(options.listen, port));
     wanted.allows_remote = options.allow_remote;
     wanted.configuration = options.config.clone().unwrap_or_default();
+    wanted.queue_for_all = options.queue_all.then(|| machine_queue::NAME.to_owned());
     wanted
 }
 

@@ -6,14 +6,18 @@ use std::{
     net::{SocketAddr, TcpStream},
     os::unix::process::ExitStatusExt as _,
     path::PathBuf,
+    pin::Pin,
     process::{Child, Command, Stdio},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use lockstep_control::plan::restart::{Cause, Phase, Reason, Terms};
+use lockstep_control::plan::restart::{Cause, Expected, Phase, Reason, Record, Terms};
 use lockstep_restart::{
-    hub::{Gang, Happening, Hub, Memory},
+    hub::{Gang, Happening, Hub, Memory, RecordStore, Written},
     ticket::{Key, Ticket},
 };
 use tempfile::TempDir;
@@ -30,6 +34,7 @@ struct Fleet {
     store: Arc<Memory>,
     fence: u64,
     gang: Option<Gang>,
+    hub: Option<Arc<Hub>>,
     serving: Option<JoinHandle<()>>,
     happenings: mpsc::UnboundedReceiver<Happening>,
     agents: Vec<Child>,
@@ -92,6 +97,7 @@ impl Fleet {
             store: Arc::default(),
             fence: 0,
             gang: None,
+            hub: None,
             serving: None,
             happenings,
             agents: Vec::new(),
@@ -116,8 +122,8 @@ impl Fleet {
         gang.pods_known().await;
         hub.add(JOB, gang.clone());
         let tls = self.tls.as_ref().map(|(tls, _)| tls.clone());
-        self.serving = Some(tokio::spawn(hub.serve(listener, tls)));
-        (self.gang, self.happenings) = (Some(gang), happenings);
+        self.serving = Some(tokio::spawn(Arc::clone(&hub).serve(listener, tls)));
+        (self.gang, self.hub, self.happenings) = (Some(gang), Some(hub), happenings);
     }
 
     /// Nobody leads any more.
@@ -127,16 +133,21 @@ impl Fleet {
             let _ = serving.await;
         }
         if let Some(gang) = self.gang.take() {
-            gang.stop().await;
+            gang.stop();
         }
     }
 
     fn join(&mut self, slot: u32, script: &str) {
+        self.join_as(JOB, slot, "300ms", script);
+    }
+
+    fn join_as(&mut self, job: &str, slot: u32, grace: &str, script: &str) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         command
             .args(["agent", "--orchestrator", &self.address.to_string()])
-            .args(["--pod", &format!("pod-{slot}"), "--grace", "300ms", "--log", "error"])
-            .env("LOCKSTEP_TICKET", ticket(JOB, 1))
+            .args(["--pod", &format!("pod-{slot}"), "--grace", grace, "--log", "error"])
+            .env("LOCKSTEP_TICKET", ticket(job, 1))
+            .env("JOB", job)
             .env("SLOT", slot.to_string())
             .current_dir(self.folder.path());
         match &self.tls {
@@ -379,6 +390,122 @@ async fn strangers_and_garbage_disturb_nobody() {
     assert_eq!((record.epoch, record.phase), (0, Phase::Running));
 }
 
+// rule: in-place-restart F10, in-place-restart F44
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_may_go_at_any_moment_of_a_restart() {
+    let mut terms = terms(4);
+    (terms.max_restarts, terms.stalled_max) = (100, 100);
+    let mut fleet = Fleet::new(terms, WORK).await;
+    let mut workers = fleet.lines("epoch 0", 4).await;
+    for (done, delay) in [0, 1, 2, 3, 5, 8, 13, 21, 34, 55].into_iter().enumerate() {
+        signal("-KILL", pid(&workers[done % 4]));
+        tokio::time::sleep(Duration::from_millis(delay)).await;
+        fleet.stop_leading().await;
+        let before = fleet.store.read(JOB).expect("it was led");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(fleet.store.read(JOB), Some(before), "nobody leads");
+        fleet.lead().await;
+        let epoch = format!("epoch {} ", done + 1);
+        workers = fleet.lines(&epoch, 4).await;
+        fleet.phase(Phase::Running).await;
+        let record = *fleet.gang.as_ref().expect("somebody leads").record().borrow();
+        let counts = (record.epoch, record.restarts.counted, record.restarts.total);
+        let want = u32::try_from(done + 1).expect("few");
+        assert_eq!(counts, (want, want, want), "left after {delay} ms");
+        assert_eq!(fleet.lines("epoch", 0).await.len(), 4 * (done + 2), "each starts once");
+    }
+}
+
+// rule: in-place-restart F22
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_starts_again_for_a_job_that_was_deleted_in_the_middle_of_a_restart() {
+    let stubborn = format!("trap '' TERM; {}", WORK.replace("exec sleep", "sleep"));
+    let mut fleet = Fleet::new(terms(3), &stubborn).await;
+    let workers = fleet.lines("epoch 0", 3).await;
+    signal("-KILL", pid(&workers[1]));
+    fleet.phase(Phase::Stopping).await;
+    // The others have been asked to stop, and take their time.
+    let (gang, hub) = (fleet.gang.take().expect("it is led"), fleet.hub.clone().expect("it is"));
+    gang.stop();
+    hub.remove(JOB, &gang);
+    let decided = fleet.store.read(JOB).expect("a restart was decided");
+    assert_eq!((decided.epoch, decided.phase), (1, Phase::Stopping));
+    // Agents that come late find nobody, nor do those that say that they have stopped.
+    fleet.join(1, &stubborn);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(workers.iter().all(|line| !fs::exists(format!("/proc/{}", pid(line))).unwrap()));
+    assert_eq!(fleet.lines("epoch", 3).await.len(), 3, "nobody was started again");
+    assert_eq!(fleet.store.read(JOB), Some(decided), "nothing was written after the end");
+}
+
+/// Takes so many records, and says nothing to any further one.
+struct Stuck(AtomicUsize);
+
+impl RecordStore for Stuck {
+    fn write<'a>(
+        &'a self,
+        _: &'a str,
+        _: Record,
+        _: Expected,
+    ) -> Pin<Box<dyn Future<Output = Written> + Send + 'a>> {
+        let is_left = self.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        Box::pin(async move { if is_left { Written::Yes } else { std::future::pending().await } })
+    }
+}
+
+// rule: in-place-restart F41
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_gangs_that_fail_at_once_none_waits_for_another() {
+    const GANGS: usize = 10;
+    let grace = Duration::from_secs(8);
+    let mut fleet = Fleet::led(terms(2), false).await;
+    let hub = fleet.hub.clone().expect("it is led");
+    let mut gangs = Vec::new();
+    for number in 0..GANGS {
+        let job = format!("job-{number}");
+        let (tell, _) = mpsc::unbounded_channel();
+        // The first gang can write its take-over and its first release, and nothing after that.
+        let store: Arc<dyn RecordStore> =
+            if number == 0 { Arc::new(Stuck(2.into())) } else { Arc::new(Memory::default()) };
+        let terms = Terms { grace, ..terms(2) };
+        let gang = Gang::lead(&job, terms, (1, None), store, tell);
+        for slot in 0..2 {
+            gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
+        }
+        gang.pods_known().await;
+        hub.add(&job, gang.clone());
+        gangs.push(gang);
+        // The second has a worker that takes all the time it has.
+        let stop = if number == 1 { "trap '' TERM" } else { "trap 'exit 0' TERM" };
+        let script = format!(
+            "{stop}; echo epoch $LOCKSTEP_EPOCH $SLOT $$ $JOB >> log; while :; do sleep 0.1; done"
+        );
+        for slot in 0..2 {
+            fleet.join_as(&job, slot, "8s", &script);
+        }
+    }
+    let workers = fleet.lines("epoch 0", 2 * GANGS).await;
+    let begun = Instant::now();
+    for line in workers.iter().filter(|line| line.starts_with("epoch 0 0 ")) {
+        signal("-KILL", pid(line));
+    }
+    fleet.lines("epoch 1", 2 * (GANGS - 2)).await;
+    let took = begun.elapsed();
+    assert!(took < grace, "the others did not wait for the slow one: {took:?}");
+    let said = fleet.lines("epoch 1", 0).await;
+    assert!(said.iter().all(|line| !line.ends_with("job-0") && !line.ends_with("job-1")));
+    for gang in &gangs[2..] {
+        let record = *gang.record().borrow();
+        assert_eq!((record.epoch, record.restarts.counted), (1, 1));
+    }
+    // Where nothing can be written nobody is disturbed, and the slow one comes to its end.
+    let left =
+        workers.iter().find(|line| line.starts_with("epoch 0 1 ") && line.ends_with("job-0"));
+    assert!(fs::exists(format!("/proc/{}", pid(left.expect("it was started")))).unwrap());
+    fleet.lines("epoch 1", 2 * (GANGS - 1)).await;
+    assert!(begun.elapsed() >= grace);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_cannot_be_started_is_a_failure_with_a_reason() {
     let mut fleet = Fleet::led(terms(1), false).await;
@@ -407,6 +534,34 @@ async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     fleet.lines("epoch 1", 1).await;
     let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
     assert_eq!(waterfall.cause, Cause::Hung);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_log_has_no_sign_of_life_has_failed() {
+    let mut fleet = Fleet::led(terms(1), false).await;
+    let script = "echo epoch $LOCKSTEP_EPOCH $SLOT $$ >> log; printf started; \
+        for i in 1 2 3 4 5 6 7 8; do echo step $i >&2; sleep 0.1; done; \
+        while :; do echo waiting; sleep 0.1; done";
+    let (out, err) = (fleet.folder.path().join("out"), fleet.folder.path().join("err"));
+    let begun = Instant::now();
+    let agent = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["agent", "--orchestrator", &fleet.address.to_string(), "--plaintext"])
+        .args(["--pod", "pod-0", "--ticket", &ticket(JOB, 1), "--log", "off"])
+        .args(["--heartbeat-pattern", r"^step \d+$", "--heartbeat-timeout", "700ms"])
+        .args(["--", "sh", "-c", script])
+        .current_dir(fleet.folder.path())
+        .stdout(fs::File::create(&out).expect("a file"))
+        .stderr(fs::File::create(&err).expect("a file"))
+        .spawn();
+    fleet.agents.push(agent.expect("an agent starts"));
+    fleet.lines("epoch 1", 1).await;
+    assert!(begun.elapsed() > Duration::from_millis(1300), "it is given its time");
+    let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
+    assert_eq!(waterfall.cause, Cause::Hung);
+    let said = fs::read_to_string(out).expect("written");
+    assert!(said.starts_with("startedwaiting\nwaiting\n"), "{said}");
+    let said = fs::read_to_string(err).expect("written");
+    assert!(said.starts_with("step 1\nstep 2\n"), "{said}");
 }
 
 #[test]

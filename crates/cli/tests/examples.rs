@@ -1,19 +1,26 @@
 //! Every example runs as its first lines say.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn run(example: &str, options: &[&str]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    run_file(&Path::new("examples").join(example), options)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run_file(file: &Path, options: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lockstep"))
         .args(["run", "--timeout", "120s", "--node-name", "here"])
-        .arg(format!("examples/{example}"))
+        .arg(file)
         .args(options)
-        .current_dir(root)
+        .current_dir(root())
         .output()
         .expect("lockstep runs")
 }
@@ -156,7 +163,14 @@ fn pytorch_ddp() {
 
 /// Everything of a run that printed its objects, and how the run ended.
 fn objects_of(example: &str) -> (Vec<Value>, Output) {
-    let output = run(example, &["-o", "json", "-q"]);
+    objects_in(&Path::new("examples").join(example))
+}
+
+fn objects_in(file: &Path) -> (Vec<Value>, Output) {
+    items_of(run_file(file, &["-o", "json", "-q"]))
+}
+
+fn items_of(output: Output) -> (Vec<Value>, Output) {
     let list: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let items = list["items"].as_array().cloned().unwrap_or_default();
     assert_eq!(items[0]["kind"], "JobSet", "{}", text(&output.stderr));
@@ -230,6 +244,102 @@ fn jobset_restart() {
     assert_eq!(attempts("Pod"), ["0", "0", "0", "0", "1", "1", "1", "1"]);
     let done = "[restart-jobset-example-buggy-job-0-2#1] worker 2 is done in attempt 1\n";
     assert!(text(&output.stderr).contains(done), "{}", text(&output.stderr));
+}
+
+/// What is told of each pod of a run: its place, its uid and its address.
+fn pods(items: &[Value]) -> Vec<(String, String, String)> {
+    let of_kind = items.iter().filter(|item| item["kind"] == "Pod");
+    let place =
+        |pod: &Value| pod["metadata"]["labels"][INDEX].as_str().expect("an index").to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut pods: Vec<_> = of_kind
+        .map(|pod| (place(pod), text(&pod["metadata"]["uid"]), text(&pod["status"]["podIP"])))
+        .collect();
+    pods.sort();
+    pods
+}
+
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+const IN_PLACE: &str = "alpha.jobset.sigs.k8s.io/inplace-restarts";
+
+#[test]
+fn in_place() {
+    // Restarts are no errors, so that a quiet run would not tell of them.
+    let (items, output) = items_of(run_file(Path::new("examples/in-place.yaml"), &["-o", "json"]));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    ends_with(&items[0], &[COMPLETED]);
+    assert_eq!(restarts(&items[0]), (0, 0), "nothing was made anew");
+    assert_eq!(items[0]["metadata"]["annotations"][IN_PLACE], "1");
+    assert_eq!(pods(&items).len(), 8, "the pods of the start are those of the end: {said}");
+    let told = &items[0]["status"]["lockstep"]["inPlace"];
+    assert_eq!((&told["epoch"], &told["restarts"]), (&json!(1), &json!(1)));
+    let restart = &told["lastRestarts"][0];
+    assert_eq!(restart["worker"], "in-place-workers-0-3");
+    assert_eq!(restart["cause"], "exited with code 1");
+    let note = "jobset/in-place restarted 8 workers in place in ";
+    let told: Vec<&str> = said.lines().skip_while(|line| !line.starts_with(note)).take(2).collect();
+    assert_eq!(told.len(), 2, "{said}");
+    let cause = " (epoch 1): in-place-workers-0-3 exited with code 1; 1 of 3 restarts used, 2 left";
+    assert!(told[0].ends_with(cause), "{}", told[0]);
+    assert!(told[1].starts_with("  detected ") && told[1].contains(" ms, running "), "{}", told[1]);
+    for worker in 0..8 {
+        for line in ["epoch 0: on from step 0", "epoch 1: done"] {
+            let line = format!("[in-place-workers-0-{worker}#0] {line}\n");
+            assert!(said.contains(&line), "{line}\n{said}");
+        }
+    }
+    assert!(said.contains("[in-place-workers-0-3#0] epoch 1: on from step 4\n"), "{said}");
+}
+
+#[test]
+fn in_place_gang() {
+    if Command::new("python3").arg("-c").arg("").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let file = Path::new("examples/in-place-gang.yaml");
+    let (items, output) = items_of(run_file(file, &["-o", "json"]));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    ends_with(&items[0], &[COMPLETED]);
+    assert_eq!(restarts(&items[0]), (0, 0), "nothing was made anew");
+    assert_eq!(items[0]["metadata"]["annotations"][IN_PLACE], "1");
+    assert_eq!(pods(&items).len(), 4, "the pods of the start are those of the end: {said}");
+    // Some may have been stopped between a step and its checkpoint.
+    let on = ["epoch 1: on from step 4", "epoch 1: on from step 3"];
+    let on = on.into_iter().find(|on| said.contains(on)).unwrap_or_else(|| panic!("{said}"));
+    for rank in 0..4 {
+        let of = format!("[gang-workers-0-{rank}#0] ");
+        for line in ["epoch 0: on from step 0", on, &format!("rank {rank} of 4: 360")] {
+            assert!(said.contains(&format!("{of}{line}\n")), "{of}{line}\n{said}");
+        }
+    }
+}
+
+#[test]
+fn pytorch_in_place() {
+    // As above: `cargo xtask e2e` runs it.
+    let output = run("pytorch-in-place.yaml", &["--dry-run"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn in_place_without_its_annotation() {
+    let manifest = std::fs::read_to_string(root().join("examples/in-place.yaml")).unwrap();
+    let asks = "    alpha.jobset.sigs.k8s.io/inplace-timeout: \"60s\"\n";
+    assert!(manifest.contains(asks));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("anew.yaml");
+    std::fs::write(&file, manifest.replace(asks, "    nothing: asked\n")).unwrap();
+    let (items, output) = objects_in(&file);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(restarts(&items[0]), (1, 1));
+    assert_eq!(items[0]["metadata"]["annotations"].get(IN_PLACE), None);
+    let pods = pods(&items);
+    assert_eq!(pods.len(), 16, "all of them were made anew");
+    let third = pods.iter().filter(|(place, ..)| place == "3").collect::<Vec<_>>();
+    assert_ne!(third[0].1, third[1].1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ const EDGES: [(&str, &[&str]); 11] = [
     ("lockstep-store", &["lockstep-api"]),
     ("lockstep-sim", &["lockstep-api", "lockstep-control", "lockstep-store"]),
     ("lockstep-restart", &["lockstep-control"]),
-    ("lockstep-operator", &["lockstep-api", "lockstep-control"]),
+    ("lockstep-operator", &["lockstep-api", "lockstep-control", "lockstep-restart"]),
     (
         "lockstep-local",
         &[
@@ -92,8 +92,11 @@ fn files_are_short_and_clean() {
         if !text.is_empty() && !text.ends_with('\n') {
             faults.push(format!("{file}: no newline at the end"));
         }
+        let mut is_screen = false;
         for (at, line) in text.lines().enumerate() {
             let at = at + 1;
+            // Screens in the documentation are as wide as they are.
+            is_screen ^= file.ends_with(".md") && line.starts_with("```");
             // What is quoted to the letter keeps what others left at the ends of its lines.
             let is_quoted = file.contains("tests/data/kep-");
             if line.ends_with([' ', '\t']) && !is_quoted {
@@ -105,7 +108,7 @@ fn files_are_short_and_clean() {
             // rustfmt minds the code; prose is ours to mind. Tables and links cannot be broken.
             let is_prose = line.trim_start().starts_with("//") || file.ends_with(".md");
             let is_fixed = line.contains("http") || line.starts_with('|') || line.contains("](");
-            if is_prose && !is_fixed && line.chars().count() > 100 {
+            if is_prose && !is_fixed && !is_screen && line.chars().count() > 100 {
                 faults.push(format!("{file}:{at}: longer than 100 columns"));
             }
         }

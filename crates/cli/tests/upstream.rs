@@ -264,8 +264,11 @@ fn on_a_cluster_sets_wait_for_a_queue_leave_volumes_behind_and_go_by_themselves(
     let jobs = "get jobs -o jsonpath={.items[*].spec.suspend} -l jobset.sigs.k8s.io/jobset-name=";
     until(&up, &format!("{jobs}suspended"), |said| said == "true true");
     until(&up, &format!("{jobs}tpu-slices"), |said| said == "true true");
-    // What a queue does.
-    apply(&read("suspended").replace("suspend: true", "suspend: false"));
+    // The queue that it names lets it go.
+    apply(
+        "{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: user-queue}, \
+         spec: {clusterQueue: machine}}",
+    );
     until(&up, state, |said| said.contains("ResumeJobs") && said.contains("AllJobsCompleted"));
 
     until(&up, "get jobset claims -o jsonpath={.status.terminalState}", |said| said == "Completed");

@@ -7,8 +7,11 @@ pub mod jobset;
 mod key;
 pub mod place;
 pub mod pod;
+pub mod queue;
+pub mod queued;
 mod refusal;
 pub mod restart;
+pub mod workload;
 
 pub use event::Event;
 pub use key::Key;

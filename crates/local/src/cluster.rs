@@ -24,6 +24,7 @@ use lockstep_api::{Registry, Resource, Status};
 use lockstep_store::{Batch, Limits, Object, Revision, Snapshot, Store, object, rest::Catalog};
 use tokio::sync::watch as signal;
 
+pub use admission::QueueingPolicy;
 pub use list::ListOptions;
 pub use watch::Watch;
 pub use write::{Deleted, WriteOptions, Written};
@@ -42,6 +43,8 @@ pub struct Options {
     pub data_dir: Option<PathBuf>,
     /// How much history watchers may go back.
     pub limits: Limits,
+    /// What is decided about jobs that wait in queues.
+    pub queueing: QueueingPolicy,
 }
 
 /// Why a cluster cannot be opened.
@@ -122,15 +125,16 @@ impl Cluster {
             .map(|dir| DiskJournal::open(&dir))
             .transpose()?
             .map(|journal| Box::new(journal) as Box<dyn Journal>);
-        Self::with_journal(options.registry, options.limits, journal)
+        let webhooks = Webhooks { queueing: options.queueing };
+        let catalog = Catalog::new(options.registry).with_admission(Arc::new(webhooks));
+        Self::with_journal(catalog, options.limits, journal)
     }
 
     fn with_journal(
-        registry: Registry,
+        catalog: Catalog,
         limits: Limits,
         mut journal: Option<Box<dyn Journal>>,
     ) -> Result<Self, OpenError> {
-        let catalog = Catalog::new(registry).with_admission(Arc::new(Webhooks));
         let loaded = journal.as_mut().map(|journal| journal.load()).transpose()?;
         let (store, uid) = match loaded {
             Some(loaded) => {

@@ -1,8 +1,9 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
-//! volume claims, the life and death of nodes. Each follows what it needs through a client and runs
-//! until it is aborted.
+//! volume claims, the life and death of nodes, the queue of the machine. Each follows what it needs
+//! through a client and runs until it is aborted.
 
 pub mod endpoints;
+pub mod machine_queue;
 pub mod node_lifecycle;
 pub mod service_account;
 pub mod volume_claims;
@@ -27,6 +28,7 @@ pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec
         service_account::spawn(client.clone()),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
+        machine_queue::spawn(client.clone(), feeds),
         volume_claims::spawn(client.clone(), feeds, options.claims.clone()),
     ]
 }

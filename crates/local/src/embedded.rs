@@ -2,6 +2,7 @@
 //! and stopped together.
 
 mod bootstrap;
+mod in_place;
 mod node;
 mod scratch;
 
@@ -17,8 +18,10 @@ use lockstep_api::builtin;
 use lockstep_operator::{
     exclusive,
     job::{self, JobOptions},
-    jobset::{self, JobSetOptions},
+    jobset::{self, InPlace, JobSetOptions},
     metrics::Metrics,
+    process::Door,
+    queue::{self, QueueOptions},
 };
 use tokio::{
     net::TcpListener,
@@ -29,7 +32,7 @@ use tracing::{info, warn};
 use crate::{
     Configuration,
     auth::{Token, User},
-    cluster::{self, Cluster, OpenError},
+    cluster::{self, Cluster, OpenError, QueueingPolicy},
     controllers::{self, ControllerOptions},
     feeds::Feeds,
     files::{self, FileError},
@@ -70,8 +73,13 @@ pub struct Options {
     pub limits: Limits,
     /// How far back watchers may go.
     pub history: lockstep_store::Limits,
+    /// The program that workers which restart in place have around them; without it nobody
+    /// restarts there.
+    pub agent: Option<PathBuf>,
     /// How the Job controller works.
     pub jobs: JobOptions,
+    /// The queue that new jobs are given which name none; without it they start at once.
+    pub queue_for_all: Option<String>,
     /// What an administrator decided about the controllers; counts more than anything else.
     pub configuration: Configuration,
 }
@@ -88,7 +96,9 @@ impl Default for Options {
             fake_nodes: None,
             limits: Limits::default(),
             history: lockstep_store::Limits::default(),
+            agent: None,
             jobs: JobOptions::default(),
+            queue_for_all: None,
             configuration: Configuration::default(),
         }
     }
@@ -166,6 +176,10 @@ impl Embedded {
             registry,
             data_dir: options.data_dir.clone(),
             limits: options.history,
+            queueing: QueueingPolicy::of(
+                &options.configuration.queueing,
+                options.queue_for_all.clone(),
+            ),
         })?;
         if let Some(folder) = &options.data_dir {
             options.node_name = kept_name(folder, &options.node_name, &host_name())?;
@@ -207,7 +221,8 @@ impl Embedded {
                 tasks.spawn(async move { server.listen(listener, tls).await });
             }
         }
-        let (node, mut agents) = start_agents(options, folders, &server, &metrics).await?;
+        let door = in_place::open(&options, (&authority, &token), now)?;
+        let (node, mut agents) = start_agents(options, folders, &server, &metrics, door).await?;
         let client = server.client(User::component("apiserver"));
         agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client)));
         let ready_after = started.elapsed();
@@ -315,6 +330,7 @@ async fn start_agents(
     folders: Option<Folders>,
     server: &Server,
     metrics: &Arc<Metrics>,
+    door: Option<Door>,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
     let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
     let fake_client = server.client(User::component("node:fake"));
@@ -352,9 +368,16 @@ async fn start_agents(
             jobs: feeds.jobs.clone(),
             services: feeds.services.clone(),
         };
-        let jobsets = JobSetOptions::default().with_gates(gates);
+        let mut jobsets = JobSetOptions::default().with_gates(gates);
+        if let Some(Door { place, keys, wiring, serving }) = door {
+            agents.extend(serving);
+            jobsets.in_place = Some(InPlace { place, keys, wiring, pods: feeds.pods.clone() });
+        }
         agents.push(jobset::spawn(&client, &followed, metrics, jobsets));
         agents.push(exclusive::spawn(&client, &feeds.pods, &feeds.nodes));
+        let client = server.client(User::component("kueue"));
+        let queues = QueueOptions::default().configured(&options.configuration.queueing);
+        agents.push(queue::spawn(&client, &feeds.of_queues(), metrics, queues));
     }
     Ok((node, agents))
 }

@@ -63,15 +63,25 @@ impl Authority {
         let certificate = files::read_if_present(&certificate_file)?;
         let key = files::read_if_present(&key_file)?;
         if let (Some(pem), Some(key)) = (certificate, key) {
-            // Only the name and the key of the CA go into what it signs; both are known.
-            let issuer = Issuer::new(ca_params(now)?, KeyPair::from_pem(&key)?);
-            return Ok(Self { pem, issuer });
+            return Self::from_pem(pem, &key, now);
         }
         let new = Self::ephemeral(now)?;
         files::private_folder(folder)?;
-        files::write_private(&key_file, new.issuer.key().serialize_pem().as_bytes())?;
+        files::write_private(&key_file, new.key_pem().as_bytes())?;
         files::write_private(&certificate_file, new.pem.as_bytes())?;
         Ok(new)
+    }
+
+    /// A CA that was kept somewhere: its certificate and its key.
+    pub fn from_pem(pem: String, key: &str, now: Timestamp) -> Result<Self, TlsError> {
+        // Only the name and the key of the CA go into what it signs; both are known.
+        let issuer = Issuer::new(ca_params(now)?, KeyPair::from_pem(key)?);
+        Ok(Self { pem, issuer })
+    }
+
+    /// The CA's key, to be kept secret.
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// The CA's certificate, for clients to trust.

@@ -8,6 +8,7 @@ mod api {
     mod jobs;
     mod jobsets;
     mod lists;
+    mod queues;
     mod shapes;
     mod subresources;
     mod support;

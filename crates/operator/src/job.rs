@@ -79,6 +79,7 @@ pub fn spawn(
         metrics: Arc::clone(metrics),
         teller: inbox.teller(),
         limits: options.limits,
+        shared: (),
     };
     let controller = Controller {
         client: client.clone(),

@@ -2,6 +2,7 @@
 //! `lockstep-control` what to do, and has it done. All that is decided is decided there.
 
 mod carry_out;
+mod in_place;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::Client;
 use lockstep_api::jobset::JobSet;
 use lockstep_control::plan::Key;
-use lockstep_control::plan::jobset::{CONTROLLER, Ended, Event, JobSets, Options};
+use lockstep_control::plan::jobset::in_place::Gang;
+use lockstep_control::plan::jobset::{CONTROLLER, Ended, Event, JobSets, Options, View};
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
@@ -25,6 +27,9 @@ use crate::passes::{Limits, News, Passes, Tools};
 use crate::recorder::{Recorder, Reporter, reference};
 
 use carry_out::{Answer, OfJobSets};
+use in_place::Gangs;
+
+pub use in_place::{InPlace, Keys};
 
 /// How the JobSet controller works.
 #[derive(Clone, Debug)]
@@ -37,6 +42,8 @@ pub struct JobSetOptions {
     pub leadership: Leadership,
     /// How many passes, and how much of each.
     pub limits: Limits,
+    /// What restarts in place need; without it nobody restarts there.
+    pub in_place: Option<InPlace>,
 }
 
 impl Default for JobSetOptions {
@@ -47,6 +54,7 @@ impl Default for JobSetOptions {
             instance: CONTROLLER.to_owned(),
             leadership: Leadership::alone(),
             limits: Limits { passes_max: 16, requests_max: 50, pass_time_max },
+            in_place: None,
         }
     }
 }
@@ -82,6 +90,12 @@ pub fn spawn(
     inbox.listen(&feeds.jobsets, |_| true, Message::JobSet);
     inbox.listen(&feeds.jobs, |_| true, Message::Job);
     inbox.listen(&feeds.services, |_| true, Message::Service);
+    let mut settings = options.jobsets;
+    let gangs = options.in_place.as_ref().map(|wanted| {
+        inbox.listen(&wanted.pods, in_place::is_worker, Message::Pod);
+        settings.in_place = Some(wanted.wiring.clone());
+        Gangs::new(client, wanted, inbox.teller(), metrics)
+    });
     let reporter = Reporter {
         component: CONTROLLER.to_owned(),
         instance: options.instance.clone(),
@@ -93,10 +107,12 @@ pub fn spawn(
         metrics: Arc::clone(metrics),
         teller: inbox.teller(),
         limits: options.limits,
+        shared: options.in_place.map(|wanted| wanted.keys),
     };
     let controller = Controller {
         metrics: Arc::clone(metrics),
-        jobsets: JobSets::new(options.jobsets),
+        jobsets: JobSets::new(settings),
+        gangs,
         leadership: options.leadership,
         passes: Passes::new(tools),
         not_created: BTreeMap::new(),
@@ -108,6 +124,13 @@ enum Message {
     JobSet(Change<JobSet>),
     Job(Change<Job>),
     Service(Change<Service>),
+    Pod(Change<Pod>),
+    /// What is known of the workers of a set that restarts in place.
+    Gang {
+        key: Key,
+        uid: String,
+        seen: Arc<Gang>,
+    },
     Pass(News<OfJobSets>),
 }
 
@@ -120,6 +143,7 @@ impl From<News<OfJobSets>> for Message {
 struct Controller {
     metrics: Arc<Metrics>,
     jobsets: JobSets,
+    gangs: Option<Gangs>,
     leadership: Leadership,
     passes: Passes<OfJobSets>,
     /// Jobs that could not be created so far in the pass over a set, and why: told together.
@@ -140,7 +164,11 @@ impl Controller {
             for message in messages {
                 self.hear(message);
             }
-            if self.leadership.may_send() {
+            let leads = self.leadership.may_send();
+            if let Some(gangs) = &mut self.gangs {
+                gangs.leads(leads);
+            }
+            if leads {
                 self.begin_passes();
             }
             self.metrics.jobset_queue.depth(self.jobsets.queue_len());
@@ -153,11 +181,16 @@ impl Controller {
         match message {
             Message::JobSet(Change::Listing) => {}
             Message::JobSet(Change::Put(jobset)) => {
-                jobsets.jobset_seen(&filled_in(JobSet::clone(&jobset)), now);
+                let jobset = filled_in(JobSet::clone(&jobset));
+                jobsets.jobset_seen(&jobset, now);
+                self.tell_gang(&jobset);
             }
             Message::JobSet(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
                 jobsets.jobset_gone(&key, &uid);
+                if let Some(gangs) = &mut self.gangs {
+                    gangs.jobset_gone(&uid);
+                }
             }
             Message::JobSet(Change::Synced) => jobsets.jobsets_listed(),
             Message::Job(Change::Listing) => jobsets.jobs_listing(),
@@ -174,8 +207,25 @@ impl Controller {
                 jobsets.service_gone(&key, &uid, now);
             }
             Message::Service(Change::Synced) => jobsets.services_listed(now),
+            Message::Pod(change) => {
+                if let Some(gangs) = &mut self.gangs {
+                    gangs.pod_changed(change);
+                }
+            }
+            Message::Gang { key, uid, seen } => jobsets.gang_seen(&key, &uid, seen, now),
             Message::Pass(News::Answer(key, answer)) => self.take_in(&key, *answer, now),
             Message::Pass(News::Done(key)) => self.end_pass(&key, now),
+        }
+    }
+
+    /// Tells the leader of a set's gang what is known of the set now, before it is acted on. What
+    /// comes late is older than what it was told.
+    fn tell_gang(&mut self, jobset: &JobSet) {
+        let known = self.jobsets.view(&Key::of(&jobset.metadata)).map(View::jobset);
+        if let (Some(gangs), Some(known)) = (&mut self.gangs, known)
+            && known.metadata.resource_version == jobset.metadata.resource_version
+        {
+            gangs.jobset_seen(jobset);
         }
     }
 
@@ -183,7 +233,18 @@ impl Controller {
     fn take_in(&mut self, key: &Key, answer: Answer, now: Timestamp) {
         let jobsets = &mut self.jobsets;
         let event = match answer {
-            Answer::StatusWritten(jobset) => jobsets.status_written(key, &filled_in(*jobset)),
+            Answer::StatusWritten(jobset) => {
+                let jobset = filled_in(*jobset);
+                let event = jobsets.status_written(key, &jobset);
+                self.tell_gang(&jobset);
+                event
+            }
+            Answer::Annotated(jobset) => {
+                let jobset = filled_in(*jobset);
+                jobsets.annotated(key, &jobset);
+                self.tell_gang(&jobset);
+                None
+            }
             Answer::JobWritten(job) => {
                 jobsets.job_written(key, job, now);
                 None

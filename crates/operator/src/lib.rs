@@ -10,6 +10,7 @@ pub mod metrics;
 pub mod observe;
 mod passes;
 pub mod process;
+pub mod queue;
 pub mod recorder;
 mod requests;
 pub mod sender;

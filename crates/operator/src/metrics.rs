@@ -2,9 +2,11 @@
 
 mod job;
 mod jobset;
+mod kueue;
 mod process;
 mod queue;
 mod request;
+mod restart;
 
 use std::fmt;
 
@@ -13,9 +15,11 @@ use prometheus_client::registry::Registry;
 
 pub use job::JobMetrics;
 pub use jobset::JobSetMetrics;
+pub use kueue::KueueMetrics;
 pub use process::Process;
 pub use queue::QueueMetrics;
 pub use request::RequestMetrics;
+pub use restart::RestartMetrics;
 
 /// All counters of the controllers of one process.
 pub struct Metrics {
@@ -24,8 +28,16 @@ pub struct Metrics {
     pub jobs: JobMetrics,
     /// What the JobSet controller counts.
     pub jobsets: JobSetMetrics,
+    /// What the queue controller counts.
+    pub kueue: KueueMetrics,
+    /// Restarts in place.
+    pub restarts: RestartMetrics,
     /// What is sent to the API.
     pub requests: RequestMetrics,
+    /// The queue of Workloads.
+    pub workload_queue: QueueMetrics,
+    /// The queue of jobs that have Workloads.
+    pub queued_queue: QueueMetrics,
     /// The queue of JobSets.
     pub jobset_queue: QueueMetrics,
     /// The queue of Jobs.
@@ -43,10 +55,32 @@ impl Metrics {
         let jobs = JobMetrics::new(&mut registry);
         let jobsets = JobSetMetrics::new(&mut registry);
         let requests = RequestMetrics::new(&mut registry);
-        let names = ["job", "job_orphan_pod", "ttl_jobs_to_delete", "jobset"];
-        let [job_queue, orphan_queue, ttl_queue, jobset_queue] =
+        let restarts = RestartMetrics::new(&mut registry);
+        let kueue = KueueMetrics::new(&mut registry);
+        let names = [
+            "job",
+            "job_orphan_pod",
+            "ttl_jobs_to_delete",
+            "jobset",
+            "workload_controller",
+            "queued_jobs",
+        ];
+        let [job_queue, orphan_queue, ttl_queue, jobset_queue, workload_queue, queued_queue] =
             queue::register(&mut registry, names);
-        Self { registry, jobs, jobsets, requests, jobset_queue, job_queue, orphan_queue, ttl_queue }
+        Self {
+            registry,
+            jobs,
+            jobsets,
+            kueue,
+            workload_queue,
+            queued_queue,
+            restarts,
+            requests,
+            jobset_queue,
+            job_queue,
+            orphan_queue,
+            ttl_queue,
+        }
     }
 
     /// Writes everything as Prometheus reads it, without the line that ends it.
@@ -54,7 +88,14 @@ impl Metrics {
     /// # Errors
     /// When `into` fails.
     pub fn write(&self, into: &mut String) -> fmt::Result {
-        let queues = [&self.job_queue, &self.orphan_queue, &self.ttl_queue, &self.jobset_queue];
+        let queues = [
+            &self.job_queue,
+            &self.orphan_queue,
+            &self.ttl_queue,
+            &self.jobset_queue,
+            &self.workload_queue,
+            &self.queued_queue,
+        ];
         for queue in queues {
             queue.refresh();
         }

@@ -6,6 +6,7 @@
 //! before it plans again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use futures::{FutureExt, StreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
-use lockstep_control::plan::{Event, Key, Refusal};
+use lockstep_control::plan::{Event, Refusal};
 use tokio::task::JoinSet;
 use tracing::error;
 
@@ -25,10 +26,14 @@ use crate::requests::concurrently;
 
 /// What is particular to the passes of one controller.
 pub(crate) trait Kind: Sized + 'static {
+    /// What tells the objects of its passes apart.
+    type Key: Ord + Clone + fmt::Display + Send + Sync + 'static;
     /// What its plans are made of.
     type Step: Send + 'static;
     /// What became of a request.
     type Answer: Send + 'static;
+    /// What its steps need beside what all do.
+    type Shared: Send + Sync + 'static;
     /// What the controller hears.
     type Message: From<News<Self>> + Send + 'static;
 
@@ -55,9 +60,9 @@ pub(crate) trait Kind: Sized + 'static {
 /// What a pass tells.
 pub(crate) enum News<K: Kind> {
     /// What became of a request.
-    Answer(Key, Box<K::Answer>),
+    Answer(K::Key, Box<K::Answer>),
     /// It is over.
-    Done(Key),
+    Done(K::Key),
 }
 
 /// How many passes, and how much of each.
@@ -78,12 +83,13 @@ pub(crate) struct Tools<K: Kind> {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) teller: Teller<K::Message>,
     pub(crate) limits: Limits,
+    pub(crate) shared: K::Shared,
 }
 
 /// The passes that are under way. They end with this.
 pub(crate) struct Passes<K: Kind> {
     tools: Arc<Tools<K>>,
-    running: BTreeMap<Key, Running>,
+    running: BTreeMap<K::Key, Running>,
     tasks: JoinSet<()>,
 }
 
@@ -116,7 +122,7 @@ impl<K: Kind> Passes<K> {
     /// without steps is to be ended at once.
     pub(crate) fn begin(
         &mut self,
-        key: &Key,
+        key: &K::Key,
         object: ObjectReference,
         due: Option<Timestamp>,
         steps: Vec<K::Step>,
@@ -136,7 +142,7 @@ impl<K: Kind> Passes<K> {
     }
 
     /// Forgets a pass that is over, if it was one.
-    pub(crate) fn end(&mut self, key: &Key) -> Option<Running> {
+    pub(crate) fn end(&mut self, key: &K::Key) -> Option<Running> {
         while self.tasks.try_join_next().is_some() {}
         let running = self.running.remove(key)?;
         K::queue(&self.tools.metrics).finished(running.ticket);
@@ -144,7 +150,7 @@ impl<K: Kind> Passes<K> {
     }
 
     /// Tells users something about an object that a pass is over.
-    pub(crate) fn record(&self, key: &Key, event: Event) {
+    pub(crate) fn record(&self, key: &K::Key, event: Event) {
         if let Some(running) = self.running.get(key) {
             self.tools.recorder.record(note(&running.object, event));
         }
@@ -158,7 +164,7 @@ pub(crate) struct Pass<K: Kind> {
     until: Instant,
     object: Arc<ObjectReference>,
     /// What it is over.
-    pub(crate) key: Key,
+    pub(crate) key: K::Key,
 }
 
 impl<K: Kind> Pass<K> {
@@ -187,6 +193,11 @@ impl<K: Kind> Pass<K> {
     /// A client of the API.
     pub(crate) fn client(&self) -> &Client {
         &self.tools.client
+    }
+
+    /// What steps of this kind need beside what all do.
+    pub(crate) fn shared(&self) -> &K::Shared {
+        &self.tools.shared
     }
 
     /// The counters of the process.

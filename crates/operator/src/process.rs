@@ -3,6 +3,7 @@
 //!
 //! Jobs belong to the cluster's own controllers. What comes on top of them is ours.
 
+use std::fmt;
 use std::sync::Arc;
 
 use futures::future::select_all;
@@ -10,15 +11,21 @@ use http::{HeaderValue, Request};
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use lockstep_api::jobset::JobSet;
+use lockstep_api::kueue;
+use lockstep_api::labels::jobset as labels;
+use lockstep_restart::place::Place;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::config::FeatureGates;
-use crate::jobset::{self, JobSetOptions};
+use crate::jobset::{self, InPlace, JobSetOptions, Keys};
 use crate::lease::{Election, Leadership, LeaseOptions};
 use crate::metrics::Metrics;
 use crate::observe::Feed;
+use crate::queue::{self, QueueOptions};
 use crate::sender::{Pace, restrained};
+
+pub use lockstep_control::plan::jobset::in_place::{AgentSource, Way, Wiring};
 
 /// How many objects are asked for at a time.
 const PAGE: u32 = 500;
@@ -36,6 +43,28 @@ pub struct OperatorOptions {
     pub agent: HeaderValue,
     /// Where it runs, for events.
     pub instance: String,
+    /// Where workers that restart in place find it; without it nobody restarts there.
+    pub door: Option<Door>,
+    /// How queues work; without it there are none.
+    pub queues: Option<QueueOptions>,
+}
+
+/// Where the agents of workers that restart in place come in.
+pub struct Door {
+    /// What they connect to.
+    pub place: Place,
+    /// What lets them in.
+    pub keys: Keys,
+    /// How they are told to get there.
+    pub wiring: Wiring,
+    /// What listens for them, if that is done here.
+    pub serving: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Door").field("wiring", &self.wiring).finish_non_exhaustive()
+    }
 }
 
 /// Why an operator cannot work on a cluster.
@@ -76,6 +105,23 @@ pub async fn check(client: &Client) -> Result<(), Obstacle> {
     }
 }
 
+/// Whether a cluster knows the kinds of queueing.
+///
+/// # Errors
+/// When it does not answer.
+pub async fn knows_queues(client: &Client) -> Result<bool, Obstacle> {
+    let path = format!("/apis/{}", kueue::API_VERSION);
+    let request = Request::get(path).body(Vec::new()).expect("a path is a valid request");
+    let known = match client.request::<Value>(request).await {
+        Ok(known) => known,
+        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
+        Err(error) => return Err(Obstacle::Unreachable(error)),
+    };
+    let resources: Vec<&Value> = known["resources"].as_array().into_iter().flatten().collect();
+    let serves = |plural: &str| resources.iter().any(|resource| resource["name"] == plural);
+    Ok(kueue::KINDS.iter().all(|kind| serves(kind.plural)))
+}
+
 fn api_version() -> String {
     <JobSet as kube::Resource>::api_version(&()).into_owned()
 }
@@ -96,7 +142,7 @@ impl Operator {
     pub fn start(client: &Client, metrics: &Arc<Metrics>, options: OperatorOptions) -> Self {
         let election = options.lease.map(|lease| Election::start(client, lease));
         let leadership = election.as_ref().map_or_else(Leadership::alone, Election::leadership);
-        let OperatorOptions { pace, agent, gates, instance, .. } = options;
+        let OperatorOptions { pace, agent, gates, instance, door, queues, .. } = options;
         let client = restrained(client.clone(), &leadership, pace, &agent, metrics);
         let config = || watcher::Config::default().page_size(PAGE);
         let feeds = jobset::Feeds {
@@ -104,10 +150,24 @@ impl Operator {
             jobs: Feed::start(Api::all(client.clone()), config()),
             services: Feed::start(Api::all(client.clone()), config()),
         };
+        let mut controllers = Vec::new();
+        if let Some(wanted) = queues {
+            let followed = queue_feeds(&client, &feeds, config);
+            let (instance, leadership) = (instance.clone(), leadership.clone());
+            let wanted = QueueOptions { instance, leadership, ..wanted };
+            controllers.push(queue::spawn(&client, &followed, metrics, wanted));
+        }
         let jobsets =
             JobSetOptions { instance, leadership: leadership.clone(), ..JobSetOptions::default() };
-        let jobsets = jobsets.with_gates(gates);
-        let controllers = vec![jobset::spawn(&client, &feeds, metrics, jobsets)];
+        let mut jobsets = jobsets.with_gates(gates);
+        if let Some(Door { place, keys, wiring, serving }) = door {
+            // Pods of sets alone: a cluster has many others.
+            let of_sets = config().labels(labels::JOBSET_UID);
+            let pods = Feed::start(Api::all(client.clone()), of_sets);
+            jobsets.in_place = Some(InPlace { place, keys, wiring, pods });
+            controllers.extend(serving);
+        }
+        controllers.push(jobset::spawn(&client, &feeds, metrics, jobsets));
         Self { election, leadership, controllers }
     }
 
@@ -130,6 +190,28 @@ impl Operator {
         if let Some(election) = self.election.take() {
             election.resign().await;
         }
+    }
+}
+
+/// What the queue controller follows, with what is followed already.
+fn queue_feeds(
+    client: &Client,
+    shared: &jobset::Feeds,
+    config: impl Fn() -> watcher::Config,
+) -> queue::Feeds {
+    let jobs = queue::JobFeeds {
+        jobs: shared.jobs.clone(),
+        jobsets: shared.jobsets.clone(),
+        classes: Feed::start(Api::all(client.clone()), config()),
+        pod_classes: Feed::start(Api::all(client.clone()), config()),
+    };
+    queue::Feeds {
+        flavors: Feed::start(Api::all(client.clone()), config()),
+        cluster_queues: Feed::start(Api::all(client.clone()), config()),
+        local_queues: Feed::start(Api::all(client.clone()), config()),
+        workloads: Feed::start(Api::all(client.clone()), config()),
+        namespaces: Feed::start(Api::all(client.clone()), config()),
+        jobs: Some(jobs),
     }
 }
 

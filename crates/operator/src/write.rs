@@ -12,8 +12,9 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Pro
 use kube::core::Request;
 use kube::{Api, Client, Resource};
 use lockstep_api::jobset::{JobSet, JobSetStatus};
-use serde::Deserialize;
+use lockstep_api::kueue::{Workload, WorkloadStatus};
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Asks for nothing but the metadata of what was written.
@@ -163,9 +164,119 @@ pub async fn jobset_status(
     complete(&mut status, &JOBSET_STATUS);
     if status["lockstep"].is_object() {
         complete(&mut status["lockstep"], &LOCKSTEP_STATUS);
+        if status["lockstep"]["inPlace"].is_object() {
+            complete(&mut status["lockstep"]["inPlace"], &IN_PLACE_STATUS);
+        }
     }
     let patch = status_patch(uid, version, status);
     api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Sets an annotation of a JobSet of this uid, if it still has this version.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn annotate_jobset(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+    version: &str,
+    (key, value): (&str, &str),
+) -> kube::Result<JobSet> {
+    let api: Api<JobSet> = Api::namespaced(client.clone(), namespace);
+    let patch = json!({"metadata": {
+        "uid": uid, "resourceVersion": version, "annotations": {key: value},
+    }});
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Writes the status of a Workload of this uid, if it still has this version. Fields of the status
+/// that nobody here knows stay as they are.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn workload_status(
+    client: &Client,
+    (namespace, name, uid): (&str, &str, &str),
+    version: &str,
+    status: &WorkloadStatus,
+) -> kube::Result<Workload> {
+    let api: Api<Workload> = Api::namespaced(client.clone(), namespace);
+    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    complete(&mut status, &WORKLOAD_STATUS);
+    if status["requeueState"].is_object() {
+        complete(&mut status["requeueState"], &REQUEUE_STATE);
+    }
+    let patch = status_patch(uid, version, status);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Patches an object of a namespace; the patch names its uid.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn patch<K>(
+    client: &Client,
+    (namespace, name): (&str, &str),
+    patch: &Patch<Value>,
+) -> kube::Result<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    Api::namespaced(client.clone(), namespace).patch(name, &PatchParams::default(), patch).await
+}
+
+/// Patches the status of a Job; the patch names its uid.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn patch_job_status(
+    client: &Client,
+    (namespace, name): (&str, &str),
+    patch: Value,
+) -> kube::Result<Job> {
+    let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Writes the status of a queue of this uid, if it still has this version.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn queue_status<K>(
+    api: &Api<K>,
+    (name, uid): (&str, &str),
+    version: &str,
+    status: &impl Serialize,
+) -> kube::Result<K>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    let mut status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    complete(&mut status, &QUEUE_STATUS);
+    let patch = status_patch(uid, version, status);
+    api.patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+}
+
+/// Gives an object of this uid these finalizers, if it still has this version.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn finalizers<K>(
+    api: &Api<K>,
+    (name, uid): (&str, &str),
+    version: &str,
+    finalizers: &[String],
+) -> kube::Result<K>
+where
+    K: Clone + Debug + DeserializeOwned,
+{
+    let patch = json!({"metadata": {
+        "uid": uid, "resourceVersion": version, "finalizers": finalizers,
+    }});
+    api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
 }
 
 fn status_patch(uid: &str, version: &str, status: Value) -> Value {
@@ -226,8 +337,29 @@ const JOBSET_STATUS: [&str; 8] = [
     "terminalState",
 ];
 
+/// The fields of a Workload's status that may be gone again.
+const WORKLOAD_STATUS: [&str; 8] = [
+    "accumulatedPastExecutionTimeSeconds",
+    "admission",
+    "admissionChecks",
+    "conditions",
+    "reclaimablePods",
+    "requeueState",
+    "resourceRequests",
+    "schedulingStats",
+];
+
+/// The fields of how often a Workload has come back that may be gone again.
+const REQUEUE_STATE: [&str; 2] = ["count", "requeueAt"];
+
+/// The fields of a queue's status that may be gone again.
+const QUEUE_STATUS: [&str; 4] = ["conditions", "fairSharing", "flavorsReservation", "flavorsUsage"];
+
 /// The fields of what we keep there beyond what JobSet has. Rules are only ever added.
-const LOCKSTEP_STATUS: [&str; 2] = ["endedJobs", "lastRestarts"];
+const LOCKSTEP_STATUS: [&str; 3] = ["endedJobs", "inPlace", "lastRestarts"];
+
+/// The fields of what is told of restarts in place that may be gone again.
+const IN_PLACE_STATUS: [&str; 3] = ["lastRestarts", "waiting", "workers"];
 
 /// Says of every field that is not there that it is not to be there.
 fn complete(status: &mut Value, fields: &[&str]) {
@@ -267,6 +399,8 @@ fn same(uid: &str) -> Preconditions {
 
 #[cfg(test)]
 mod tests {
+    use lockstep_api::jobset::InPlaceStatus;
+
     use super::*;
 
     #[test]
@@ -277,6 +411,14 @@ mod tests {
         let nulls = JOB_STATUS.into_iter().filter(|field| patch[field].is_null());
         assert_eq!(nulls.count(), JOB_STATUS.len() - 1);
         assert_eq!(patch.as_object().unwrap().len(), JOB_STATUS.len());
+    }
+
+    fn status_conditions() -> Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+        serde_json::from_value(json!([{
+            "type": "t", "status": "True", "reason": "r", "message": "",
+            "lastTransitionTime": "2026-11-15T12:00:00Z",
+        }]))
+        .unwrap()
     }
 
     /// A field that is added to the status and forgotten here would never go away again.
@@ -293,5 +435,37 @@ mod tests {
         let fields = serde_json::to_value(status).unwrap();
         let fields: Vec<&str> = fields.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(fields, JOBSET_STATUS);
+        let workload = WorkloadStatus {
+            conditions: status_conditions(),
+            admission: Some(Default::default()),
+            requeue_state: Some(Default::default()),
+            reclaimable_pods: vec![Default::default()],
+            admission_checks: vec![Default::default()],
+            resource_requests: vec![Default::default()],
+            accumulated_past_execution_time_seconds: Some(1),
+            scheduling_stats: Some(Default::default()),
+            ..WorkloadStatus::default()
+        };
+        let fields = serde_json::to_value(workload).unwrap();
+        let mut fields: Vec<&str> =
+            fields.as_object().unwrap().keys().map(String::as_str).collect();
+        fields.sort_unstable();
+        assert_eq!(fields, WORKLOAD_STATUS);
+        let optional = |whole: Value, empty: Value| -> Vec<String> {
+            let fields = |value: Value| value.as_object().unwrap().clone();
+            let empty = fields(empty);
+            fields(whole)
+                .into_iter()
+                .map(|(key, _)| key)
+                .filter(|key| !empty.contains_key(key))
+                .collect()
+        };
+        let told: InPlaceStatus = serde_json::from_value(json!({
+            "waiting": "w", "workers": [{}], "lastRestarts": [{}],
+        }))
+        .unwrap();
+        let whole = serde_json::to_value(told).unwrap();
+        let empty = serde_json::to_value(InPlaceStatus::default()).unwrap();
+        assert_eq!(optional(whole, empty), IN_PLACE_STATUS);
     }
 }

@@ -4,8 +4,10 @@
 //! It must run on a runtime of one thread: it takes every child that ends, also those that it did
 //! not start, and nothing else in the process may wait for children of its own.
 
+mod bus;
 mod heartbeat;
 mod link;
+mod log;
 mod process;
 
 use std::ffi::OsString;
@@ -19,18 +21,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 pub use heartbeat::Heartbeat;
-pub use link::{Address, Trust};
+pub use link::Via;
 use link::{Link, News};
 use process::Worker;
 
+pub use crate::dial::{Address, Trust};
 use crate::wire::Status;
 
 /// What an agent has to know.
 pub struct Options {
-    /// Where its orchestrator listens.
-    pub address: Address,
-    /// Whether and how the orchestrator has to prove itself.
-    pub trust: Trust,
+    /// How it reaches its orchestrator.
+    pub via: Via,
     /// What lets it speak for its job.
     pub ticket: String,
     /// Its pod, by uid.
@@ -53,6 +54,7 @@ pub async fn run(options: Options) -> io::Result<i32> {
     loop {
         if let Some(code) = shell.carry_out() {
             shell.farewell().await;
+            shell.worker.finish();
             return Ok(code);
         }
         shell.next().await;
@@ -64,6 +66,8 @@ struct Shell {
     start: Instant,
     worker: Worker,
     heartbeat: Option<Heartbeat>,
+    /// When the worker ended last.
+    failed_at: Option<Instant>,
     status: watch::Sender<Option<Status>>,
     news: mpsc::Receiver<News>,
     ended: Signal,
@@ -82,16 +86,17 @@ impl Shell {
             .collect::<io::Result<_>>()?;
         let (status, latest) = watch::channel(None);
         let (tell, news) = mpsc::channel(16);
-        let Options { address, trust, ticket, pod, grace, heartbeat, command } = options;
-        tokio::spawn(Link { address, trust, ticket, pod, latest, tell }.run());
+        let Options { via, ticket, pod, grace, heartbeat, command } = options;
         // Who it is in the gang, the other end knows: only the session is its own.
         let session = fastrand::u64(1..);
+        tokio::spawn(Link { via, ticket, pod, session, latest, tell }.run());
         let identity = Identity { slot: 0, pod: 0, session, generation: 0 };
         Ok(Self {
             machine: Agent::new(identity, grace, Moment::default()),
             start: Instant::now(),
-            worker: Worker::new(command),
+            worker: Worker::new(command, heartbeat.as_ref().and_then(Heartbeat::ear)),
             heartbeat,
+            failed_at: None,
             status,
             news,
             ended,
@@ -154,6 +159,7 @@ impl Shell {
             let now = self.now();
             match taken {
                 process::Taken::Main(failure) => {
+                    self.failed_at = Some(Instant::now());
                     if let Some(heartbeat) = &mut self.heartbeat {
                         heartbeat.stop();
                     }
@@ -202,7 +208,9 @@ impl Shell {
                         if let State::Failed(epoch, cause) = &report.worker {
                             tracing::debug!(epoch, %cause, "the worker has failed");
                         }
-                        self.status.send_replace(Some(report.into()));
+                        let ago = self.failed_at.map(|at| at.elapsed().as_micros());
+                        let ago = ago.and_then(|ago| u32::try_from(ago).ok()).unwrap_or_default();
+                        self.status.send_replace(Some(Status { ago, ..report.into() }));
                     }
                     AgentEffect::Exit(code) => return Some(code),
                 }
@@ -212,7 +220,10 @@ impl Shell {
 
     /// Lets what was said last be sent.
     async fn farewell(&self) {
-        tokio::task::yield_now().await;
+        // The link takes it, and the task that has its connection sends it.
+        for _ in 0..4 {
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -9,17 +9,20 @@ mod store;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::ticket::Key;
 use crate::wire::{Hello, PROTOCOL, Refusal};
-pub use gang::{Gang, Happening};
+pub(crate) use connection::SILENT_MAX;
+pub use gang::{Description, Gang, Happening};
+pub(crate) use gang::{Input, Way};
+pub(crate) use mailbox::Carrier;
 pub use roster::Seat;
 pub use store::{Memory, RecordStore, Written};
 
@@ -34,19 +37,13 @@ const HELLO_WITHIN: Duration = Duration::from_secs(10);
 pub struct Hub {
     key: Key,
     gangs: RwLock<HashMap<String, Gang>>,
-    links: AtomicU64,
     strangers: Semaphore,
 }
 
 impl Hub {
     /// A hub that takes tickets of this key.
     pub fn new(key: Key) -> Arc<Self> {
-        Arc::new(Self {
-            key,
-            gangs: RwLock::default(),
-            links: AtomicU64::new(0),
-            strangers: Semaphore::new(STRANGERS_MAX),
-        })
+        Arc::new(Self { key, gangs: RwLock::default(), strangers: Semaphore::new(STRANGERS_MAX) })
     }
 
     /// From now on agents of this job are let in.
@@ -54,9 +51,12 @@ impl Hub {
         self.gangs.write().unwrap_or_else(PoisonError::into_inner).insert(job.to_owned(), gang);
     }
 
-    /// From now on they are not.
-    pub fn remove(&self, job: &str) {
-        self.gangs.write().unwrap_or_else(PoisonError::into_inner).remove(job);
+    /// From now on they are not, unless somebody else leads the job by now.
+    pub fn remove(&self, job: &str, gang: &Gang) {
+        let mut gangs = self.gangs.write().unwrap_or_else(PoisonError::into_inner);
+        if gangs.get(job).is_some_and(|led| led.is(gang)) {
+            gangs.remove(job);
+        }
     }
 
     /// A socket that listens for agents.
@@ -94,38 +94,50 @@ impl Hub {
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 10_000);
         let served = match tls {
             None => connection::serve(self, stream).await,
-            Some(tls) => {
-                let Ok(permit) = self.strangers.acquire().await else { return };
-                let accepted = tokio::time::timeout(HELLO_WITHIN, tls.accept(stream)).await;
-                drop(permit);
-                match accepted {
-                    Ok(Ok(stream)) => connection::serve(self, stream).await,
-                    Ok(Err(error)) => Err(error),
-                    Err(_) => Err(io::ErrorKind::TimedOut.into()),
-                }
-            }
+            Some(tls) => self.welcome_encrypted(stream, &tls).await,
         };
         if let Err(error) = served {
             tracing::debug!(%peer, %error, "a connection ended");
         }
     }
 
-    /// Which place of which gang an agent speaks for.
-    fn admit(&self, hello: &Hello) -> Result<(Gang, Seat), Refusal> {
-        if hello.protocol != PROTOCOL {
-            return Err(Refusal::Protocol(PROTOCOL));
-        }
-        let ticket = self.key.check(&hello.ticket, SystemTime::now()).ok_or(Refusal::Ticket)?;
-        let gangs = self.gangs.read().unwrap_or_else(PoisonError::into_inner);
-        let gang = gangs.get(&ticket.job).ok_or(Refusal::Job)?;
-        let seat = gang.seat(&hello.pod).ok_or(Refusal::Pod)?;
-        if seat.generation != ticket.generation {
-            return Err(Refusal::Ticket);
-        }
-        Ok((gang.clone(), seat))
+    async fn welcome_encrypted(&self, stream: TcpStream, tls: &TlsAcceptor) -> io::Result<()> {
+        // In turn, and with one permit for all of it: whoever has been through the costly part is
+        // not sent away because others wait for it.
+        let Ok(permit) = self.strangers.acquire().await else { return Ok(()) };
+        let accepting = async {
+            if stream.ready(Interest::READABLE).await?.is_read_closed() {
+                // It has given up meanwhile. Thousands may have, and each would cost as much.
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            tls.accept(stream).await
+        };
+        let stream = tokio::time::timeout(HELLO_WITHIN, accepting).await??;
+        connection::serve_encrypted(self, stream, permit).await
     }
 
-    fn next_link(&self) -> u64 {
-        self.links.fetch_add(1, Ordering::Relaxed) + 1
+    /// Which place of which gang an agent speaks for.
+    fn admit(&self, hello: &Hello) -> Result<(Gang, Seat), Refusal> {
+        admit(&self.key, hello, |job| {
+            self.gangs.read().unwrap_or_else(PoisonError::into_inner).get(job).cloned()
+        })
     }
+}
+
+/// Which place of which gang a ticket and a pod speak for.
+pub(crate) fn admit(
+    key: &Key,
+    hello: &Hello,
+    gang: impl FnOnce(&str) -> Option<Gang>,
+) -> Result<(Gang, Seat), Refusal> {
+    if hello.protocol != PROTOCOL {
+        return Err(Refusal::Protocol(PROTOCOL));
+    }
+    let ticket = key.check(&hello.ticket, SystemTime::now()).ok_or(Refusal::Ticket)?;
+    let gang = gang(&ticket.job).ok_or(Refusal::Job)?;
+    let seat = gang.seat(&hello.pod).ok_or(Refusal::Pod)?;
+    if seat.generation != ticket.generation {
+        return Err(Refusal::Ticket);
+    }
+    Ok((gang, seat))
 }

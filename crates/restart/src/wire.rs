@@ -53,12 +53,14 @@ pub struct Status {
     pub restarts: Restarts,
     /// See [`Report::worker`].
     pub worker: Worker,
+    /// How long ago a worker that has failed did so, in microseconds.
+    pub ago: u32,
 }
 
 impl From<Report> for Status {
     fn from(report: Report) -> Self {
         let Report { session, sequence, fence, held, restarts, worker, .. } = report;
-        Self { session, sequence, fence, held, restarts, worker }
+        Self { session, sequence, fence, held, restarts, worker, ago: 0 }
     }
 }
 
@@ -102,6 +104,13 @@ pub fn frame<T: Serialize>(message: &T) -> Bytes {
     frame.freeze()
 }
 
+/// The message of a frame that came as a whole.
+pub fn parse<T: DeserializeOwned>(frame: &[u8]) -> Option<T> {
+    let (length, message) = frame.split_first_chunk()?;
+    let is_whole = u32::from_be_bytes(*length) as usize == message.len();
+    (is_whole && message.len() <= FRAME_MAX).then(|| postcard::from_bytes(message).ok())?
+}
+
 /// Reads the next message; `None` at the end of the stream. What is too long, or no message at all,
 /// is an error: there is no way to find the next frame after it.
 pub async fn read<T: DeserializeOwned>(
@@ -141,6 +150,7 @@ mod tests {
             held: Some(Held { rank, by: 2 }),
             restarts: Restarts { total: 7, counted: 5 },
             worker: Worker::Failed(7, Cause::Exited(-1)),
+            ago: 1500,
         }
     }
 
@@ -153,6 +163,7 @@ mod tests {
         let bytes: Vec<u8> = messages.iter().flat_map(|message| frame(message).to_vec()).collect();
         let (mut reader, mut buffer) = (&bytes[..], Vec::new());
         for message in messages {
+            assert_eq!(parse(&frame(&message)), Some(message.clone()));
             assert_eq!(read(&mut reader, &mut buffer).await.unwrap(), Some(message));
         }
         assert_eq!(read::<Up>(&mut reader, &mut buffer).await.unwrap(), None);
@@ -170,6 +181,7 @@ mod tests {
         for case in cases {
             assert!(read::<Up>(&mut &case[..], &mut buffer).await.is_err(), "{case:?}");
             assert!(buffer.capacity() <= FRAME_MAX, "{case:?}");
+            assert_eq!(parse::<Up>(case), None, "{case:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Runs worlds: `seeds run SORT FIRST COUNT STRIDE` runs many of them and tells of those that went
-//! wrong, `seeds replay SORT SEED` tells the story of one; a sort is `jobs` or `jobsets`. `cargo
-//! xtask sim` is the way to call it.
+//! wrong, `seeds replay SORT SEED` tells the story of one with as few faults as it takes, `seeds
+//! tell SORT SEED` with all of them; a sort is `jobs`, `jobsets` or `queues`. `cargo xtask sim` is
+//! the way to call it.
 #![expect(clippy::print_stdout, reason = "what it finds goes to whoever started it")]
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         ["replay", "restarts", seed] => restart(seed),
         ["run", sort, first, count, stride] => many(sort, first, count, stride),
         ["replay", sort, seed] => one(sort, seed),
+        ["tell", sort, seed] => tell(sort, seed),
         _ => None,
     };
     let Some(is_clean) = done else {
@@ -34,6 +36,7 @@ fn sort(word: &str) -> Option<Sort> {
     match word {
         "jobs" => Some(Sort::Jobs),
         "jobsets" => Some(Sort::JobSets),
+        "queues" => Some(Sort::Queues),
         _ => None,
     }
 }
@@ -93,6 +96,14 @@ fn restart(seed: &str) -> Option<bool> {
         println!("{violation}");
     }
     Some(outcome.violation.is_none())
+}
+
+/// Tells the story of one world with all its faults.
+fn tell(word: &str, seed: &str) -> Option<bool> {
+    let setup = Setup { seed: seed.parse().ok()?, sort: sort(word)?, ..Setup::default() };
+    let told = run(&Setup { is_told: true, ..setup });
+    print!("{}", told.trace);
+    Some(told.violation.is_none())
 }
 
 /// Tells the story of one world with as few faults as it takes.

@@ -12,6 +12,7 @@ use lockstep_api::{
     Resource, Status,
     decode::FieldValidation,
     jobset::JobSet,
+    kueue::{self, ClusterQueue, LocalQueue, ResourceFlavor, Workload},
     strategy::{Json, WriteContext},
 };
 use lockstep_store::{
@@ -43,13 +44,43 @@ pub enum Kind {
     JobSet,
     /// `v1` Service.
     Service,
+    /// `kueue.x-k8s.io/v1beta2` Workload.
+    Workload,
+    /// `kueue.x-k8s.io/v1beta2` ClusterQueue.
+    ClusterQueue,
+    /// `kueue.x-k8s.io/v1beta2` LocalQueue.
+    LocalQueue,
+    /// `kueue.x-k8s.io/v1beta2` ResourceFlavor.
+    Flavor,
 }
 
 impl Kind {
     /// How many there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 8;
     /// All of them, each at its own number.
-    pub const ALL: [Self; Self::COUNT] = [Self::Job, Self::Pod, Self::JobSet, Self::Service];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Job,
+        Self::Pod,
+        Self::JobSet,
+        Self::Service,
+        Self::Workload,
+        Self::ClusterQueue,
+        Self::LocalQueue,
+        Self::Flavor,
+    ];
+
+    /// The namespace objects of the kind are in; empty if they are in none.
+    const fn namespace(self) -> &'static str {
+        match self {
+            Self::ClusterQueue | Self::Flavor => "",
+            Self::Job
+            | Self::Pod
+            | Self::JobSet
+            | Self::Service
+            | Self::Workload
+            | Self::LocalQueue => NAMESPACE,
+        }
+    }
 }
 
 /// An API server and its store.
@@ -63,6 +94,10 @@ pub struct Api {
     parsed_jobs: Parsed<Job>,
     parsed_pods: Parsed<Pod>,
     parsed_sets: Parsed<JobSet>,
+    parsed_workloads: Parsed<Workload>,
+    parsed_cluster_queues: Parsed<ClusterQueue>,
+    parsed_local_queues: Parsed<LocalQueue>,
+    parsed_flavors: Parsed<ResourceFlavor>,
     /// What the garbage collector still has to look at.
     candidates: BTreeSet<Candidate>,
     /// The last revision the garbage collector has been told of.
@@ -86,6 +121,10 @@ impl Api {
             Kind::Pod => resource("", "v1", "pods"),
             Kind::JobSet => resource("jobset.x-k8s.io", "v1alpha2", "jobsets"),
             Kind::Service => resource("", "v1", "services"),
+            Kind::Workload => resource(kueue::GROUP, kueue::VERSION, "workloads"),
+            Kind::ClusterQueue => resource(kueue::GROUP, kueue::VERSION, "clusterqueues"),
+            Kind::LocalQueue => resource(kueue::GROUP, kueue::VERSION, "localqueues"),
+            Kind::Flavor => resource(kueue::GROUP, kueue::VERSION, "resourceflavors"),
         });
         let store = Store::new(Limits::default());
         let (candidates, collected) = (BTreeSet::new(), 0);
@@ -98,6 +137,10 @@ impl Api {
             parsed_jobs: Parsed::default(),
             parsed_pods: Parsed::default(),
             parsed_sets: Parsed::default(),
+            parsed_workloads: Parsed::default(),
+            parsed_cluster_queues: Parsed::default(),
+            parsed_local_queues: Parsed::default(),
+            parsed_flavors: Parsed::default(),
             candidates,
             collected,
         };
@@ -129,7 +172,7 @@ impl Api {
 
     /// One object.
     pub fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Object>> {
-        let key = object::key(NAMESPACE, name);
+        let key = object::key(kind.namespace(), name);
         self.snapshot().get(&self.resource(kind).table, &key)
     }
 
@@ -146,6 +189,26 @@ impl Api {
     /// A JobSet, as its kind.
     pub fn jobset(&mut self, object: &Arc<Object>) -> Arc<JobSet> {
         self.parsed_sets.get(object)
+    }
+
+    /// A Workload, as its kind.
+    pub fn workload(&mut self, object: &Arc<Object>) -> Arc<Workload> {
+        self.parsed_workloads.get(object)
+    }
+
+    /// A ClusterQueue, as its kind.
+    pub fn cluster_queue(&mut self, object: &Arc<Object>) -> Arc<ClusterQueue> {
+        self.parsed_cluster_queues.get(object)
+    }
+
+    /// A LocalQueue, as its kind.
+    pub fn local_queue(&mut self, object: &Arc<Object>) -> Arc<LocalQueue> {
+        self.parsed_local_queues.get(object)
+    }
+
+    /// A ResourceFlavor, as its kind.
+    pub fn flavor(&mut self, object: &Arc<Object>) -> Arc<ResourceFlavor> {
+        self.parsed_flavors.get(object)
     }
 
     /// All objects of a kind.
@@ -300,7 +363,7 @@ impl Api {
         plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
     ) -> Result<Arc<Object>, Status> {
         let resource = Arc::clone(self.resource(kind));
-        self.write(&resource, NAMESPACE, plan)
+        self.write(&resource, kind.namespace(), plan)
     }
 
     fn write(

@@ -9,6 +9,7 @@ mod indexes;
 mod pin;
 mod pod;
 mod policy;
+mod queues;
 mod rest;
 mod sets;
 mod start;
@@ -22,6 +23,7 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{Job, JobCondition, JobSpec, JobStatus};
+use lockstep_api::kueue::WaitForPodsReady;
 use lockstep_store::{Event, Revision};
 
 use crate::{
@@ -29,6 +31,7 @@ use crate::{
     watch::Seen,
 };
 use pod::{Phase, PodBook};
+use queues::QueueBook;
 use sets::{Place, SetBook};
 
 /// Something that must never happen, and did.
@@ -60,6 +63,13 @@ pub enum Author {
     },
     /// A controller of JobSets.
     Sets {
+        /// Which one.
+        number: usize,
+        /// What it had seen when it planned.
+        seen: Seen,
+    },
+    /// A queue controller.
+    Queues {
         /// Which one.
         number: usize,
         /// What it had seen when it planned.
@@ -177,6 +187,10 @@ fn condition_of<'a>(status: &'a JobStatus, condition: &str) -> Option<&'a JobCon
     status.conditions.iter().flatten().find(|it| it.type_ == condition)
 }
 
+/// What is looked at.
+const KINDS: [Kind; 6] =
+    [Kind::JobSet, Kind::Job, Kind::Pod, Kind::Workload, Kind::ClusterQueue, Kind::LocalQueue];
+
 /// Watches all writes.
 #[derive(Debug)]
 pub struct Checker {
@@ -185,14 +199,16 @@ pub struct Checker {
     jobs: BTreeMap<Box<str>, JobBook>,
     pods: BTreeMap<Box<str>, PodBook>,
     sets: BTreeMap<Box<str>, SetBook>,
+    queues: QueueBook,
     seen: Revision,
 }
 
 impl Checker {
     /// A checker of a cluster where nothing has happened yet.
-    pub fn new(has_gate: bool) -> Self {
+    /// Where there are queues, `wait` says whether and how pods are waited for.
+    pub fn new(has_gate: bool, wait: Option<WaitForPodsReady>) -> Self {
         let (jobs, pods, sets) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { has_gate, jobs, pods, sets, seen: 0 }
+        Self { has_gate, jobs, pods, sets, queues: QueueBook::new(wait), seen: 0 }
     }
 
     /// Looks at everything written since the last time, all of it by `author`.
@@ -209,7 +225,7 @@ impl Checker {
             return Ok(());
         }
         let mut events = Vec::new();
-        for kind in [Kind::JobSet, Kind::Job, Kind::Pod] {
+        for kind in KINDS {
             let table = &api.resource(kind).table;
             if api.snapshot().table_revision(table) <= self.seen {
                 continue;
@@ -233,7 +249,19 @@ impl Checker {
                     let set = api.jobset(&event.object);
                     self.observe_set(&event, set, author)?;
                 }
-                Kind::Service => {}
+                Kind::Workload => {
+                    let workload = api.workload(&event.object);
+                    self.observe_workload(&event, workload, author)?;
+                }
+                Kind::ClusterQueue => {
+                    let queue = api.cluster_queue(&event.object);
+                    self.queues.observe_cluster_queue(queue);
+                }
+                Kind::LocalQueue => {
+                    let queue = api.local_queue(&event.object);
+                    self.queues.observe_local_queue(queue);
+                }
+                Kind::Service | Kind::Flavor => {}
             }
         }
         Ok(())
@@ -255,7 +283,11 @@ impl Checker {
         let is_new = !self.jobs.contains_key(&meta.uid);
         let by = match author {
             Author::Sets { number, .. } => Some(number),
-            Author::Controller { .. } | Author::Node | Author::User | Author::Collector => None,
+            Author::Controller { .. }
+            | Author::Queues { .. }
+            | Author::Node
+            | Author::User
+            | Author::Collector => None,
         };
         let book = self.jobs.entry(meta.uid.clone()).or_insert_with(|| JobBook {
             name: meta.name.clone(),
@@ -277,6 +309,7 @@ impl Checker {
             went_at: None,
         });
         let was_suspended = book.spec.suspend == Some(true);
+        let ran = !was_suspended || book.status.active.unwrap_or_default() > 0;
         let is_resumed = was_suspended && spec.suspend != Some(true);
         book.was_started |= sets::has_started(&spec.0);
         book.spec = spec;
@@ -291,7 +324,7 @@ impl Checker {
         if book.status != status {
             match author {
                 Author::User => {}
-                Author::Sets { .. } => check_cleared(book, &status)?,
+                Author::Sets { .. } | Author::Queues { .. } => check_cleared(book, &status)?,
                 Author::Controller { .. } | Author::Node | Author::Collector => {
                     self.check_status(&meta.uid, &status, (now, author))?;
                 }
@@ -299,15 +332,31 @@ impl Checker {
             let book = self.jobs.get_mut(&meta.uid).expect("just put there");
             book.tell(status, event.revision, author);
         }
-        if let Author::Sets { number, seen } = author {
-            let book = &self.jobs[&meta.uid];
-            if is_new {
-                self.check_child(book, (number, seen))?;
-            } else if is_resumed {
-                self.check_resumed(book)?;
-            }
+        if is_new || !ran {
+            self.queues.note_start(&self.jobs[&meta.uid], (&meta.uid, event.revision));
         }
-        Ok(())
+        self.check_written(&meta.uid, (is_new, is_resumed), author)
+    }
+
+    /// What holds for a Job depends on who wrote it.
+    fn check_written(
+        &self,
+        uid: &str,
+        (is_new, is_resumed): (bool, bool),
+        author: Author,
+    ) -> Result<(), Violation> {
+        let Some(book) = self.jobs.get(uid) else { return Ok(()) };
+        match author {
+            Author::Queues { seen, .. } if is_resumed => self.check_started(uid, seen),
+            Author::Controller { .. } => self.check_stops_uncounted(uid),
+            Author::Sets { number, seen } if is_new => self.check_child(book, (number, seen)),
+            Author::Sets { .. } if is_resumed => self.check_resumed(book),
+            Author::Sets { .. }
+            | Author::Queues { .. }
+            | Author::Node
+            | Author::User
+            | Author::Collector => Ok(()),
+        }
     }
 
     fn observe_pod(
@@ -319,6 +368,7 @@ impl Checker {
         let uid = &event.object.meta.uid;
         let is_new = !self.pods.contains_key(uid);
         let before = self.pods.remove(uid);
+        let was_deleting = before.as_ref().is_some_and(|before| before.is_deleting);
         let after = self.pod_book(api, event, before.as_ref(), author);
         let is_let_go = !after.is_pinned && author != Author::User;
         if let Some(before) = before.filter(|before| before.is_pinned && is_let_go) {
@@ -335,6 +385,9 @@ impl Checker {
             self.check_creation(&after, (number, seen), is_alone)?;
             self.check_backoff(&after, (number, seen), now)?;
         }
+        if let (Author::Controller { .. }, false) = (author, was_deleting) {
+            self.note_stop(uid, &after);
+        }
         self.pods.insert(uid.clone(), after);
         Ok(())
     }
@@ -345,6 +398,6 @@ fn check_cleared(job: &JobBook, new: &JobStatus) -> Result<(), Violation> {
     let is_cleared =
         new.start_time.is_none() && JobStatus { start_time: None, ..job.status.clone() } == *new;
     ensure(is_cleared && job.spec.suspend == Some(true), || {
-        format!("a JobSet controller wrote the status of {}", job.name)
+        format!("another controller wrote the status of {}", job.name)
     })
 }

@@ -189,7 +189,7 @@ pub(crate) fn key(object: &Object) -> Key {
     Key { namespace: object.meta.namespace.to_string(), name: object.meta.name.to_string() }
 }
 
-fn told(news: &[News]) -> String {
+pub(crate) fn told(news: &[News]) -> String {
     let verb = if let Some(News::Listing) = news.first() { "lists" } else { "hears of" };
     let one = |news: &News| match news {
         News::Seen(object) => Some(format!("{}@{}", object.meta.name, object.revision())),

@@ -67,7 +67,16 @@ impl Driver for JobDriver {
                 jobs.pod_gone(&PodRef::new(&meta.namespace, &meta.name, &meta.uid), now);
             }
             (Kind::Pod, News::Listed) => jobs.pods_listed(now),
-            (Kind::Pod, News::Missing(_)) | (Kind::JobSet | Kind::Service, _) => {}
+            (Kind::Pod, News::Missing(_)) => {}
+            (
+                Kind::JobSet
+                | Kind::Service
+                | Kind::Workload
+                | Kind::ClusterQueue
+                | Kind::LocalQueue
+                | Kind::Flavor,
+                _,
+            ) => {}
         }
     }
 

@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod manifest;
 pub mod node;
 pub mod parsed;
+pub mod queues;
 pub mod restart;
 pub mod sets;
 pub mod shrink;

@@ -1,6 +1,7 @@
 //! Jobs as users might write them: drawn over everything the API accepts.
 
 pub mod jobset;
+pub mod queue;
 
 use lockstep_api::strategy::Json;
 use serde_json::{Value, json};

@@ -50,7 +50,11 @@ impl Driver for JobSets {
                 self.service_gone(&key(object), &object.meta.uid, now);
             }
             (Kind::Service, News::Listed) => self.services_listed(now),
-            (Kind::JobSet, News::Listing) | (Kind::Pod, _) => {}
+            (Kind::JobSet, News::Listing) => {}
+            (
+                Kind::Pod | Kind::Workload | Kind::ClusterQueue | Kind::LocalQueue | Kind::Flavor,
+                _,
+            ) => {}
         }
     }
 

@@ -58,6 +58,18 @@ pub enum Act {
     DeleteSet,
     /// Deletes the Service of a JobSet.
     DeleteService,
+    /// Makes a Job of this number that waits in a queue.
+    CreateQueued(u8),
+    /// Deletes a Workload, though its Job is there.
+    DeleteWorkload,
+    /// Deactivates a Workload or lets it go on.
+    ToggleActive,
+    /// Stops a ClusterQueue, or lets it go on.
+    StopClusterQueue,
+    /// Stops a LocalQueue, or lets it go on.
+    StopLocalQueue,
+    /// Gives a ClusterQueue more of everything.
+    GrowQuota,
 }
 
 const ACTS: [(u32, Act); 11] = [
@@ -87,6 +99,23 @@ const SET_ACTS: [(u32, Act); 9] = [
     (2, Act::Annotate),
 ];
 
+/// What is done in worlds of queues.
+const QUEUE_ACTS: [(u32, Act); 10] = [
+    (3, Act::ToggleSuspend),
+    (3, Act::DeleteJob),
+    (2, Act::DeletePod),
+    (2, Act::KillPod),
+    (1, Act::Annotate),
+    (1, Act::DeleteWorkload),
+    (5, Act::ToggleActive),
+    (4, Act::StopClusterQueue),
+    (4, Act::StopLocalQueue),
+    (2, Act::GrowQuota),
+];
+
+/// How many Jobs there may be in worlds of queues.
+const QUEUED_MAX: u8 = 7;
+
 /// All users.
 #[derive(Debug)]
 pub struct User {
@@ -106,14 +135,21 @@ impl User {
         let (acts, delete): (&[(u32, Act)], Act) = match sort {
             Sort::Jobs => (&ACTS, Act::DeleteJob),
             Sort::JobSets => (&SET_ACTS, Act::DeleteSet),
+            Sort::Queues => (&QUEUE_ACTS, Act::DeleteJob),
         };
         let create = |is_first| match sort {
             Sort::Jobs => Act::CreateJob(is_first),
             Sort::JobSets => Act::CreateSet(is_first),
+            Sort::Queues => Act::CreateQueued(u8::from(!is_first)),
         };
         cluster.after(SignedDuration::ZERO, Happening::User(create(true)));
         let latest = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
-        if chance.percent(20) {
+        if sort == Sort::Queues {
+            for number in 1..chance.pick(&[2, 4, QUEUED_MAX]) {
+                let delay = chance.millis(0, latest / 2);
+                cluster.after(delay, Happening::User(Act::CreateQueued(number)));
+            }
+        } else if chance.percent(20) {
             let delay = chance.millis(0, latest / 2);
             cluster.after(delay, Happening::User(create(false)));
         }
@@ -144,6 +180,18 @@ impl User {
                 let name = if is_first { "a" } else { "b" };
                 self.create(cluster, Kind::JobSet, name, manifest::jobset::jobset);
             }
+            Act::CreateQueued(number) => {
+                self.create(cluster, Kind::Job, &format!("j{number}"), manifest::queue::job);
+            }
+            Act::DeleteWorkload => self.delete(cluster, Kind::Workload),
+            Act::ToggleActive => self.edit(cluster, Kind::Workload, "toggles", |_, workload| {
+                let spec = json::object_mut(workload, "spec");
+                let is_active = spec.get("active") != Some(&json!(false));
+                spec.insert("active".to_owned(), json!(!is_active));
+            }),
+            Act::StopClusterQueue => self.edit(cluster, Kind::ClusterQueue, "stops", stop),
+            Act::StopLocalQueue => self.edit(cluster, Kind::LocalQueue, "stops", stop),
+            Act::GrowQuota => self.edit(cluster, Kind::ClusterQueue, "grows", |_, it| grow(it)),
             Act::DeleteJob => self.delete(cluster, Kind::Job),
             Act::DeleteSet => self.delete(cluster, Kind::JobSet),
             Act::DeleteService => self.delete(cluster, Kind::Service),
@@ -183,6 +231,25 @@ impl User {
                 let meta = json::object_mut(job, "metadata");
                 json::object_mut(meta, "annotations").insert("sim/note".to_owned(), json!(note));
             }),
+        }
+    }
+
+    /// Lets every queue and every Workload go on.
+    pub fn heal_queues(&mut self, cluster: &mut Cluster) {
+        for kind in [Kind::ClusterQueue, Kind::LocalQueue, Kind::Workload] {
+            let names: Vec<Box<str>> =
+                cluster.api.list(kind).map(|object| object.meta.name.clone()).collect();
+            for name in names {
+                let done = cluster.api.edit(kind, None, &name, |object| {
+                    let spec = json::object_mut(object, "spec");
+                    match kind == Kind::Workload {
+                        true => spec.insert("active".to_owned(), json!(true)),
+                        false => spec.insert("stopPolicy".to_owned(), json!("None")),
+                    };
+                });
+                let said = done.map_or_else(|status| status.message, |_| "done".to_owned());
+                cluster.say(ACTOR, || format!("lets {kind:?} {name} go on: {said}"));
+            }
         }
     }
 
@@ -262,6 +329,9 @@ impl User {
                 let (parallelism, completions) = (&spec["parallelism"], &spec["completions"]);
                 match kind {
                     Kind::Pod | Kind::Service => format!("{verb} {name}"),
+                    Kind::Workload | Kind::ClusterQueue | Kind::LocalQueue | Kind::Flavor => {
+                        format!("{verb} {name}: {spec}")
+                    }
                     Kind::Job | Kind::JobSet => format!(
                         "{verb} {name}: parallelism {parallelism}, completions {completions}, \
                          suspend {}",
@@ -289,6 +359,22 @@ fn limit(chance: &mut Chance, job: &mut Json) {
         1 => spec.insert("activeDeadlineSeconds".to_owned(), json!(chance.pick(&[1, 30, 300]))),
         _ => spec.insert("ttlSecondsAfterFinished".to_owned(), json!(chance.pick(&[0, 10]))),
     };
+}
+
+/// Stops a queue in one of the ways there are, or lets it go on.
+fn stop(chance: &mut Chance, queue: &mut Json) {
+    let policy = chance.pick(&["None", "Hold", "HoldAndDrain"]);
+    json::object_mut(queue, "spec").insert("stopPolicy".to_owned(), json!(policy));
+}
+
+/// Gives a ClusterQueue one more of all it has.
+fn grow(queue: &mut Json) {
+    let flavors = queue.get_mut("spec").and_then(|it| it.pointer_mut("/resourceGroups/0/flavors"));
+    for flavor in flavors.and_then(Value::as_array_mut).into_iter().flatten() {
+        let quota = &mut flavor["resources"][0]["nominalQuota"];
+        let nominal = quota.as_str().and_then(|text| text.parse::<i64>().ok());
+        *quota = json!((nominal.unwrap_or_default() + 1).to_string());
+    }
 }
 
 /// Changes the size of the Jobs of the first replicated job, if they may have another.

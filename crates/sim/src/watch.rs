@@ -30,13 +30,20 @@ pub struct Seen {
     pub jobs: Revision,
     /// Of pods.
     pub pods: Revision,
+    /// Of Workloads.
+    pub workloads: Revision,
 }
 
 impl Seen {
     /// What these watches have brought.
     pub fn by(watches: &[Watch]) -> Self {
         let of = |kind| watches.iter().find(|watch| watch.kind == kind).map_or(0, Watch::seen);
-        Self { sets: of(Kind::JobSet), jobs: of(Kind::Job), pods: of(Kind::Pod) }
+        Self {
+            sets: of(Kind::JobSet),
+            jobs: of(Kind::Job),
+            pods: of(Kind::Pod),
+            workloads: of(Kind::Workload),
+        }
     }
 }
 

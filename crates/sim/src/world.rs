@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
+use lockstep_api::{kueue::WaitForPodsReady, reasons::kueue::workload::WAITING};
 use lockstep_control::plan::{
     job::Options,
     jobset::{self, JobSets},
@@ -16,7 +17,9 @@ use crate::{
     controller::{Actor, Controller},
     faults::Faults,
     jobs::{self, JobDriver},
+    manifest::queue,
     node::{Node, Temper},
+    queues::{self, QueueController},
     sets,
     trace::Trace,
     user::User,
@@ -33,6 +36,8 @@ pub enum Sort {
     Jobs,
     /// JobSets that users make, and the Jobs these make.
     JobSets,
+    /// Jobs that users make and that wait in queues.
+    Queues,
 }
 
 /// Which world, and what is special about it.
@@ -50,6 +55,8 @@ pub struct Setup {
     pub meddler: Option<jobs::Meddler>,
     /// The same for JobSets.
     pub set_meddler: Option<sets::Meddler>,
+    /// The same for queues.
+    pub queue_meddler: Option<queues::Meddler>,
     /// Who turns the knobs of the controllers, if anybody does.
     pub tune: Option<fn(&mut Options)>,
 }
@@ -96,6 +103,10 @@ struct World {
     sort: Sort,
     meddler: Option<jobs::Meddler>,
     set_meddler: Option<sets::Meddler>,
+    queue_meddler: Option<queues::Meddler>,
+    /// Whether and how pods are waited for.
+    wait: Option<WaitForPodsReady>,
+    seed: u64,
     options: Options,
     is_collecting: bool,
     is_healed: bool,
@@ -110,6 +121,7 @@ impl World {
         let start = Timestamp::from_second(1_800_000_000).expect("a moment of this century");
         let trace = if setup.is_told { Trace::full() } else { Trace::silent() };
         let mut cluster = Cluster::new(start, trace);
+        let wait = (setup.sort == Sort::Queues).then(|| make_queues(seed, &mut cluster)).flatten();
         let span = SignedDuration::from_secs(i64::from(chance.between(5, 120)));
         let acts = chance.weighted(&[(3, 0), (4, 3), (3, 8)]);
         let user = User::new((seed, setup.sort), acts, span, &mut cluster);
@@ -122,11 +134,14 @@ impl World {
             node: Node::new(seed, temper),
             user,
             faults: Faults::new(seed, setup.muted.clone()),
-            checker: Checker::new(options.job_success_policy),
+            checker: Checker::new(options.job_success_policy, wait.clone()),
             controllers: Vec::new(),
             sort: setup.sort,
             meddler: setup.meddler,
             set_meddler: setup.set_meddler,
+            queue_meddler: setup.queue_meddler,
+            wait,
+            seed,
             options,
             is_collecting: false,
             is_healed: false,
@@ -140,19 +155,41 @@ impl World {
 
     fn run(&mut self) -> Result<(), Violation> {
         while self.step()? {}
-        self.checker.check_converged()?;
+        self.checker.check_converged(self.sort)?;
         // Who looks at all of it for the first time must find nothing to do.
-        let before = self.cluster.api.snapshot().revision();
+        let before = self.state();
         self.controllers.clear();
         self.start_controllers();
         self.plan_work();
         while self.step()? {}
-        if self.cluster.api.snapshot().revision() != before {
+        if self.state() != before {
             return Err(Violation(
                 "a controller that starts anew finds something to do".to_owned(),
             ));
         }
         Ok(())
+    }
+
+    /// What a controller that starts anew must not change. In which words somebody is told why he
+    /// waits may change: his place in the queue is not told whenever another leaves it.
+    fn state(&self) -> Vec<String> {
+        let api = &self.cluster.api;
+        if self.sort != Sort::Queues {
+            return vec![api.snapshot().revision().to_string()];
+        }
+        let objects = Kind::ALL.into_iter().flat_map(|kind| api.list(kind));
+        let without_words = |object: &std::sync::Arc<lockstep_store::Object>| {
+            let mut object = serde_json::Value::from(object.json());
+            object["metadata"]["resourceVersion"] = serde_json::Value::Null;
+            let conditions = object["status"]["conditions"].as_array_mut();
+            for said in conditions.into_iter().flatten() {
+                if said["type"] == WAITING {
+                    *said = serde_json::Value::Null;
+                }
+            }
+            object.to_string()
+        };
+        objects.map(without_words).collect()
     }
 
     /// Lets the next thing happen; false when nothing is left.
@@ -165,6 +202,9 @@ impl World {
         let author = self.happen(happening)?;
         let now = self.cluster.now();
         self.checker.observe(&mut self.cluster.api, now, author)?;
+        if self.sort == Sort::Queues && self.is_healed {
+            self.checker.check_running(now)?;
+        }
         self.node.observe(&mut self.cluster);
         self.plan_work();
         Ok(true)
@@ -222,6 +262,8 @@ impl World {
         let seen = controller.seen();
         let checker = is_alone.then_some(&self.checker);
         controller.work(&mut self.cluster, &mut self.faults, checker)?;
+        // Of many requests under way nobody knows before which one it is.
+        let seen = if role == Role::Queues { controller.seen() } else { seen };
         if is_alone && self.faults.usurps() {
             let next = self.start_controller(role);
             self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
@@ -235,6 +277,7 @@ impl World {
         Ok(match role {
             Role::Jobs => Author::Controller { number, seen, is_alone },
             Role::Sets => Author::Sets { number, seen },
+            Role::Queues => Author::Queues { number, seen },
         })
     }
 
@@ -243,9 +286,12 @@ impl World {
         self.faults.end();
         self.is_healed = true;
         self.node.heal(&mut self.cluster);
-        self.user.heal(&mut self.cluster);
+        match self.sort {
+            Sort::Jobs | Sort::JobSets => self.user.heal(&mut self.cluster),
+            Sort::Queues => self.user.heal_queues(&mut self.cluster),
+        }
         // Of those that believe to lead, the last one does.
-        for role in [Role::Jobs, Role::Sets] {
+        for role in [Role::Jobs, Role::Sets, Role::Queues] {
             let last = self.of_role(role).last();
             for (number, controller) in self.controllers.iter_mut().enumerate() {
                 if Some(number) != last {
@@ -265,8 +311,10 @@ impl World {
 
     fn start_controllers(&mut self) {
         self.start_controller(Role::Jobs);
-        if self.sort == Sort::JobSets {
-            self.start_controller(Role::Sets);
+        match self.sort {
+            Sort::Jobs => {}
+            Sort::JobSets => drop(self.start_controller(Role::Sets)),
+            Sort::Queues => drop(self.start_controller(Role::Queues)),
         }
     }
 
@@ -280,6 +328,11 @@ impl World {
             Role::Sets => {
                 let driver = JobSets::new(jobset::Options::default());
                 Box::new(Controller::new(number, driver, self.set_meddler))
+            }
+            Role::Queues => {
+                let (wait, now) = (self.wait.clone(), self.cluster.now());
+                let stream = (number, self.seed);
+                Box::new(QueueController::new(stream, wait, self.queue_meddler, now))
             }
         };
         self.controllers.push(Some((role, controller)));
@@ -304,6 +357,19 @@ impl World {
 enum Role {
     Jobs,
     Sets,
+    Queues,
+}
+
+/// Makes the queues of a world; whether and how pods are waited for there.
+fn make_queues(seed: u64, cluster: &mut Cluster) -> Option<WaitForPodsReady> {
+    let queue::Drawn { objects, wait } = queue::draw(&mut Chance::new(seed, "queues"));
+    for (kind, object) in objects {
+        let shown = cluster.trace.is_full().then(|| serde_json::Value::from(object.clone()));
+        cluster.say("world", || format!("has {kind:?} {}", shown.unwrap_or_default()));
+        cluster.api.create(kind, object).expect("queues that are drawn are accepted");
+    }
+    cluster.say("world", || format!("waits for pods: {wait:?}"));
+    wait
 }
 
 /// How much a controller may do in one pass: in most worlds more than there ever is to do.

@@ -28,6 +28,11 @@ fn check_sets(seed: u64) {
     assert!(story.is_none(), "{}", story.unwrap_or_default());
 }
 
+fn check_queues(seed: u64) {
+    let story = story(Sort::Queues, seed);
+    assert!(story.is_none(), "{}", story.unwrap_or_default());
+}
+
 // Shares of about the same length, for two cores and more.
 #[test]
 fn four_hundred_worlds_of_jobs_keep_all_promises() {
@@ -47,6 +52,11 @@ fn a_hundred_worlds_of_jobsets_keep_all_promises() {
 #[test]
 fn a_hundred_more_worlds_of_jobsets_keep_all_promises() {
     (100..200).for_each(check_sets);
+}
+
+#[test]
+fn thirty_worlds_of_queues_keep_all_promises() {
+    (0..30).for_each(check_queues);
 }
 
 #[test]
@@ -70,7 +80,8 @@ fn worlds_that_once_went_wrong_go_right() {
 
 #[test]
 fn a_seed_is_a_history() {
-    for (sort, seed) in (0..10).flat_map(|seed| [(Sort::Jobs, seed), (Sort::JobSets, seed)]) {
+    let sorts = [Sort::Jobs, Sort::JobSets, Sort::Queues];
+    for (sort, seed) in (0..10).flat_map(|seed| sorts.map(|sort| (sort, seed))) {
         let setup = Setup { seed, sort, is_told: true, ..Setup::default() };
         let (first, second) = (run(&setup), run(&setup));
         assert!(first.events > 10, "seed {seed}: {} events", first.events);
@@ -98,4 +109,14 @@ fn worlds_of_jobsets_are_as_different_as_they_should_be() {
     let complete = outcomes.iter().filter(|outcome| outcome.endings.0 > 0).count();
     let failed = outcomes.iter().filter(|outcome| outcome.endings.1 > 0).count();
     assert!(complete > 20 && failed > 10, "{complete} complete, {failed} failed");
+}
+
+#[test]
+fn worlds_of_queues_are_as_different_as_they_should_be() {
+    let sort = Sort::Queues;
+    let outcomes: Vec<_> =
+        (0..100).map(|seed| run(&Setup { seed, sort, ..Setup::default() })).collect();
+    let complete = outcomes.iter().filter(|outcome| outcome.endings.0 > 0).count();
+    let failed = outcomes.iter().filter(|outcome| outcome.endings.1 > 0).count();
+    assert!(complete > 50 && failed > 5, "{complete} complete, {failed} failed");
 }

@@ -16,6 +16,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use lockstep_api::{
     Registry, Resource, Status,
+    field::ErrorList,
     strategy::{Json, Strategy, WriteContext},
 };
 
@@ -39,13 +40,19 @@ pub struct Catalog {
     admission: Option<Arc<dyn Admission>>,
 }
 
-/// What new objects go through beyond what their kind says: what webhooks are on other clusters.
+/// What objects go through beyond what their kind says: what webhooks are on other clusters.
 pub trait Admission: fmt::Debug + Send + Sync {
     /// Changes a new object that is filled in and not checked so far, or refuses it.
     ///
     /// # Errors
     /// What the writer is told.
     fn admit(&self, scene: &Scene<'_>, object: &mut Json) -> Result<(), Status>;
+
+    /// Says what is wrong with an object that its kind takes: with a new one, or with the change of
+    /// an `old` one through its main resource.
+    fn validate(&self, _scene: &Scene<'_>, _object: &Json, _old: Option<&Json>) -> ErrorList {
+        ErrorList::new()
+    }
 }
 
 impl Catalog {

@@ -30,6 +30,15 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
             .out("[ddp-1] rank 1 of 2: final loss 0.0000")
             .err("job/ddp succeeded (CompletionsReached"),
     );
+    let example = shell::root().join("examples/pytorch-in-place.yaml");
+    suite.check(
+        "a worker that is killed is survived in place",
+        Check::new(&format!("run --timeout 110s '{}'", example.display()))
+            .out("[ddp-workers-0-0#0] epoch 0: on from step 0")
+            .out("[ddp-workers-0-0#0] epoch 1: on from step 100")
+            .out("[ddp-workers-0-1#0] rank 1 of 2: final loss 0.0000")
+            .err("jobset/ddp restarted 2 workers in place in "),
+    );
     let sum = "import torch, torch.distributed as d; d.init_process_group(\"gloo\"); \
                t = torch.tensor([d.get_rank() + 1.0]); d.all_reduce(t); print(t.item()); \
                d.destroy_process_group()";

@@ -53,9 +53,40 @@ pub fn fill(name: &str, object: &mut Json) {
     }
 }
 
+/// What is said when an object is so wrong that its meaning is not looked at.
+const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
+                         correct the existing errors to complete validation";
+
+/// What an API server finds wrong with the members `only` of an object by its definition alone:
+/// by the schema `name`, and by the rules that the definition has as `expressions`.
+pub fn by_definition(
+    name: &str,
+    object: &Json,
+    only: &[&str],
+    expressions: impl FnOnce(&Json) -> ErrorList,
+) -> ErrorList {
+    let checked = check(name, object, only);
+    let is_blocking = checked.is_blocking();
+    let mut errors = checked.errors;
+    errors.extend(duplicates(name, object, only));
+    if is_blocking {
+        let nowhere = Path::new("<nil>");
+        errors.push(FieldError::invalid(&nowhere, Value::Null, UNCHECKED));
+        return errors;
+    }
+    errors.extend(expressions(object));
+    errors
+}
+
 /// Checks the members `only` of an object by the schema `name`.
 pub fn check(name: &str, object: &Json, only: &[&str]) -> Checked {
     let mut checked = Checked::default();
+    let required = SCHEMAS.named.get(name).and_then(|schema| schema["required"].as_array());
+    for member in required.into_iter().flatten().filter_map(Value::as_str) {
+        if only.contains(&member) && object.get(member).is_none_or(Value::is_null) {
+            checked.errors.push(FieldError::required(&Path::new(member), ""));
+        }
+    }
     each_member(name, object, only, |schema, value, path| {
         walk(schema, value, path, &mut checked.errors);
     });
@@ -179,6 +210,11 @@ fn walk(schema: &Value, value: &Value, path: &Path, errors: &mut ErrorList) {
             if let Some(most) = most.filter(|most| items.len() > *most) {
                 errors.push(FieldError::too_many(path, items.len(), most));
             }
+            let least = schema["minItems"].as_u64().and_then(|least| usize::try_from(least).ok());
+            if let Some(least) = least.filter(|least| items.len() < *least) {
+                let why = format!("{path} in body should have at least {least} items");
+                errors.push(FieldError::invalid(path, items.len(), &why));
+            }
             for (at, item) in items.iter().enumerate() {
                 walk(&schema["items"], item, &path.index(at), errors);
             }
@@ -207,6 +243,10 @@ fn walk_object(schema: &Value, object: &Json, path: &Path, errors: &mut ErrorLis
         if let Some(value) = object.get(name) {
             walk(property, value, &path.child(name), errors);
         }
+    }
+    let most = schema["maxProperties"].as_u64().and_then(|most| usize::try_from(most).ok());
+    if let Some(most) = most.filter(|most| object.len() > *most) {
+        errors.push(FieldError::too_many(path, object.len(), most));
     }
     let extra = &schema["additionalProperties"];
     if extra.is_object() {

@@ -2,17 +2,17 @@
 
 mod definition;
 mod normal;
+mod older;
+mod package;
 mod table;
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
-use crate::{
-    jobset::{self, JobSet},
-    openapi::REFERENCE,
-};
+use crate::openapi::REFERENCE;
+use package::{Kind, PACKAGES, Package};
 
 /// What is generated.
 #[derive(Clone, Debug)]
@@ -21,51 +21,62 @@ pub struct Generated {
     pub schemas: String,
     /// The table of their types, one per line: `crates/api/openapi/custom-types.json`.
     pub types: String,
-    /// The CustomResourceDefinition of JobSets.
-    pub jobsets: Value,
+    /// The CustomResourceDefinitions, by name.
+    pub definitions: BTreeMap<String, Value>,
 }
-
-/// A custom kind, for the documents about it.
-struct Kind {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    /// Before the names of its types in OpenAPI documents.
-    prefix: &'static str,
-}
-
-const JOBSET: Kind = Kind {
-    group: jobset::GROUP,
-    version: jobset::VERSION,
-    kind: jobset::KIND,
-    prefix: "io.x-k8s.jobset.v1alpha2.",
-};
 
 /// Generates everything.
 pub fn files() -> Generated {
-    let schemas = schemas::<JobSet>(&JOBSET);
-    Generated {
-        types: table::text(&[&JOBSET], &schemas),
-        jobsets: definition::jobsets(&schemas),
-        schemas: one_per_line(&schemas) + "\n",
+    let mut all = BTreeMap::new();
+    let mut named = BTreeMap::new();
+    let mut definitions = BTreeMap::new();
+    for package in &PACKAGES {
+        let schemas = schemas(package);
+        for kind in package.kinds {
+            let path = format!("{}/{}/{}", package.group, package.version, kind.kind);
+            named.insert(path, Value::from(full_name(package.prefix, kind.kind)));
+            let name = format!("{}.{}", kind.plural, package.group);
+            definitions.insert(name, definition::of(package, kind, &schemas));
+        }
+        if let Some(older) = &package.older {
+            for kind in package.kinds {
+                let path = format!("{}/{}/{}", package.group, older.version, kind.kind);
+                named.insert(path, Value::from(full_name(older.prefix, kind.kind)));
+            }
+            all.extend(older::schemas(package, older, &schemas));
+        }
+        all.extend(schemas);
     }
+    Generated { types: table::text(&named, &all), schemas: one_per_line(&all) + "\n", definitions }
 }
 
-/// The schemas of a kind, of its list, and of what they refer to and nobody published, by name.
-fn schemas<T: JsonSchema>(kind: &Kind) -> BTreeMap<String, Value> {
+/// The schemas of the kinds of a package, of lists of them, and of what they refer to and nobody
+/// published, by name.
+fn schemas(package: &Package) -> BTreeMap<String, Value> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
     let mut generator = settings.into_generator();
-    generator.subschema_for::<T>();
+    package.kinds.iter().for_each(|kind| (kind.derive)(&mut generator));
     let mut schemas: BTreeMap<String, Value> = generator
         .take_definitions(true)
         .into_iter()
-        .map(|(name, schema)| (full_name(kind, &name), normal::form(kind, schema)))
+        .map(|(name, schema)| {
+            (full_name(package.prefix, &name), normal::form(package.prefix, schema))
+        })
         .collect();
-    let gvk = |name: &str| json!([{"group": kind.group, "kind": name, "version": kind.version}]);
-    let name = full_name(kind, kind.kind);
+    for kind in package.kinds {
+        add_kind(package, kind, &mut schemas);
+    }
+    schemas
+}
+
+/// Marks the schema of a kind as one, and adds that of its list.
+fn add_kind(package: &Package, kind: &Kind, schemas: &mut BTreeMap<String, Value>) {
+    let Package { group, version, prefix, .. } = package;
+    let gvk = |name: &str| json!([{"group": group, "kind": name, "version": version}]);
+    let name = full_name(prefix, kind.kind);
     if let Some(object) = schemas.get_mut(&name) {
         object["properties"]["apiVersion"] = described("The version of the schema of this object.");
         object["properties"]["kind"] = described("The kind of this object.");
@@ -92,17 +103,16 @@ fn schemas<T: JsonSchema>(kind: &Kind) -> BTreeMap<String, Value> {
         },
         "x-kubernetes-group-version-kind": gvk(&list),
     });
-    schemas.insert(full_name(kind, &list), schema);
-    schemas
+    schemas.insert(full_name(prefix, &list), schema);
 }
 
 fn described(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// Published names have dots; ours get the prefix of their kind.
-fn full_name(kind: &Kind, name: &str) -> String {
-    if name.contains('.') { name.to_owned() } else { format!("{}{name}", kind.prefix) }
+/// Published names have dots; ours get the prefix of their package.
+fn full_name(prefix: &str, name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { format!("{prefix}{name}") }
 }
 
 fn one_per_line(entries: &BTreeMap<String, Value>) -> String {

@@ -11,6 +11,10 @@ use crate::openapi;
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const JOB_SPEC: &str = "io.k8s.api.batch.v1.JobSpec";
 const POD_SPEC: &str = "io.k8s.api.core.v1.PodSpec";
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const SELECTOR: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector";
+const TAINT: &str = "io.k8s.api.core.v1.Taint";
+const TOLERATION: &str = "io.k8s.api.core.v1.Toleration";
 const CLAIM_SPEC: &str = "io.k8s.api.core.v1.PersistentVolumeClaimSpec";
 
 /// Metadata of the object itself.
@@ -23,19 +27,73 @@ pub fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "format": "date-time"})
 }
 
+/// A quantity.
+pub fn quantity(_: &mut SchemaGenerator) -> Schema {
+    reference(QUANTITY)
+}
+
+/// Quantities by name.
+pub fn quantities(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object",
+                  "additionalProperties": {"$ref": format!("#/components/schemas/{QUANTITY}")}})
+}
+
+/// A selector of labels.
+pub fn label_selector(_: &mut SchemaGenerator) -> Schema {
+    reference(SELECTOR)
+}
+
+/// At most eight taints of nodes.
+pub fn taints(_: &mut SchemaGenerator) -> Schema {
+    let effects = format!("self.all(x, x.effect in {EFFECTS})");
+    few(TAINT, json!([{"rule": effects, "message": EFFECTS_RULE}]))
+}
+
+/// At most eight tolerations.
+pub fn tolerations(_: &mut SchemaGenerator) -> Schema {
+    let rule = |each: &str, message: &str| json!({"rule": format!("self.all(x, {each})"), "message": message});
+    let rules = json!([
+        rule("!has(x.key) ? x.operator == 'Exists' : true", KEYLESS_RULE),
+        rule("has(x.tolerationSeconds) ? x.effect == 'NoExecute' : true", SECONDS_RULE),
+        rule("!has(x.operator) || x.operator in ['Equal', 'Exists']", OPERATOR_RULE),
+        rule("has(x.operator) && x.operator == 'Exists' ? !has(x.value) : true", VALUE_RULE),
+        rule(&format!("!has(x.effect) || x.effect in {EFFECTS}"), EFFECTS_RULE),
+    ]);
+    few(TOLERATION, rules)
+}
+
+const EFFECTS: &str = "['NoSchedule', 'PreferNoSchedule', 'NoExecute']";
+/// What is said of the effects of taints and tolerations.
+pub(crate) const EFFECTS_RULE: &str =
+    "supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'";
+/// What is said of tolerations without a key.
+pub(crate) const KEYLESS_RULE: &str =
+    "operator must be Exists when 'key' is empty, which means 'match all values and all keys'";
+/// What is said of tolerations for a time.
+pub(crate) const SECONDS_RULE: &str = "effect must be 'NoExecute' when 'tolerationSeconds' is set";
+/// What is said of the operators of tolerations.
+pub(crate) const OPERATOR_RULE: &str = "supported toleration values: 'Equal'(default), 'Exists'";
+/// What is said of the values of tolerations.
+pub(crate) const VALUE_RULE: &str = "a value must be empty when 'operator' is 'Exists'";
+
+/// Something nobody here looks into.
+pub fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// A template of pods.
+pub fn pod_template(generator: &mut SchemaGenerator) -> Schema {
+    let definitions = generator.definitions_mut();
+    definitions.insert("EmbeddedObjectMeta".to_owned(), embedded_meta());
+    definitions.insert("PodTemplateSpec".to_owned(), embedded_pod());
+    reference("PodTemplateSpec")
+}
+
 /// A template of Jobs.
 pub fn job_template(generator: &mut SchemaGenerator) -> Schema {
     let definitions = generator.definitions_mut();
     definitions.insert("EmbeddedObjectMeta".to_owned(), embedded_meta());
-    let pod = json!({
-        "description": "PodTemplateSpec is what each pod looks like.",
-        "type": "object",
-        "properties": {
-            "metadata": referring("EmbeddedObjectMeta", "Labels and annotations of the pods."),
-            "spec": referring(POD_SPEC, "What is wanted of each pod."),
-        },
-    });
-    definitions.insert("PodTemplateSpec".to_owned(), pod);
+    definitions.insert("PodTemplateSpec".to_owned(), embedded_pod());
     let mut job = openapi::published(JOB_SPEC).expect("Jobs are served");
     let template = &mut job["properties"]["template"];
     *template = referring("PodTemplateSpec", template["description"].as_str().unwrap_or_default());
@@ -114,6 +172,29 @@ pub fn conditions(generator: &mut SchemaGenerator) -> Schema {
         "items": {"$ref": "#/components/schemas/Condition"},
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["type"],
+    })
+}
+
+/// What each pod looks like.
+fn embedded_pod() -> Value {
+    json!({
+        "description": "PodTemplateSpec is what each pod looks like.",
+        "type": "object",
+        "properties": {
+            "metadata": referring("EmbeddedObjectMeta", "Labels and annotations of the pods."),
+            "spec": referring(POD_SPEC, "What is wanted of each pod."),
+        },
+    })
+}
+
+/// At most eight of a published type, with rules for the list.
+fn few(name: &str, rules: Value) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 8,
+        "items": {"$ref": format!("#/components/schemas/{name}")},
+        "x-kubernetes-list-type": "atomic",
+        "x-kubernetes-validations": rules,
     })
 }
 

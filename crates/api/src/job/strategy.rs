@@ -13,6 +13,7 @@ use crate::{
     },
     json::{at, integer, object_mut, text},
     kinds::view,
+    kueue::jobs::{self, JobKind},
     names,
     pod::warnings_for_template,
     strategy::{Column, Json, Propagation, Strategy, WriteContext, keep},
@@ -73,6 +74,9 @@ impl Strategy for JobStrategy {
 
     fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
         let mut warnings = Vec::new();
+        if old.is_none() {
+            warnings.extend(jobs::warnings(object));
+        }
         match old {
             None => warnings.extend(warn_about_name(text(object, &["metadata", "name"]))),
             Some(old) if old.get("spec") == object.get("spec") => return warnings,
@@ -95,6 +99,10 @@ impl Strategy for JobStrategy {
             warnings.extend(warnings_for_template(template, "spec.template"));
         }
         warnings
+    }
+
+    fn lint(&self, object: &Json) -> ErrorList {
+        jobs::validate_create(JobKind::Job, object)
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

@@ -10,6 +10,7 @@ use crate::{
     field::{ErrorList, FieldError, Path},
     job::JobStrategy,
     json::{at, text},
+    kueue::jobs::{self, JobKind},
     strategy::{Json, Strategy, WriteContext},
 };
 
@@ -17,6 +18,7 @@ use crate::{
 pub(super) fn errors(object: &Json, spec: &JobSetSpec, gates: Gates) -> ErrorList {
     let mut errors = patterns(spec);
     errors.extend(templates(object, gates));
+    errors.extend(jobs::validate_create(JobKind::JobSet, object));
     errors
 }
 

@@ -6,17 +6,14 @@ use serde_json::Value;
 use super::{JobSetSpec, SCHEMA, cel, defaults, lint, table, update, validation};
 use crate::{
     custom,
-    field::{ErrorList, FieldError, Path},
+    field::ErrorList,
     gates::Gates,
     json,
     kinds::view,
-    labels::jobset as keys,
+    kueue::jobs,
     names,
     strategy::{Column, Json, Strategy, WriteContext, keep},
 };
-
-const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
-                         correct the existing errors to complete validation";
 
 /// JobSet.
 #[derive(Debug)]
@@ -75,13 +72,8 @@ impl Strategy for JobSetStrategy {
             return Vec::new();
         }
         let mut warnings: Vec<String> = self.lint(object).iter().map(ToString::to_string).collect();
-        let asks = ["metadata", "annotations", keys::IN_PLACE_TIMEOUT];
-        if json::at(object, &asks).is_some() {
-            warnings.push(format!(
-                "metadata.annotations[{}]: restarts in place are not acted on so far: a restart \
-                 makes all Jobs anew",
-                keys::IN_PLACE_TIMEOUT
-            ));
+        if old.is_none() {
+            warnings.extend(jobs::warnings(object));
         }
         let strategy = json::text(object, &["spec", "failurePolicy", "restartStrategy"]);
         if strategy == "InPlaceRestart" {
@@ -112,28 +104,21 @@ impl Strategy for JobSetStrategy {
     }
 
     fn columns(&self) -> &'static [Column] {
-        table::COLUMNS
+        &table::COLUMNS
     }
 
     fn row(&self, object: &Json, now: Timestamp) -> Vec<Value> {
-        table::row(object, now)
+        custom::row(&table::PRINTED, object, now)
     }
 }
 
 /// What an API server finds by the CustomResourceDefinition alone.
 fn by_schema(object: &Json, old: Option<&Json>) -> ErrorList {
-    let checked = custom::check(SCHEMA, object, &["spec"]);
-    let is_blocking = checked.is_blocking();
-    let mut errors = checked.errors;
-    errors.extend(custom::duplicates(SCHEMA, object, &["spec"]));
-    if is_blocking {
-        let nowhere = Path::new("<nil>");
-        errors.push(FieldError::invalid(&nowhere, Value::Null, UNCHECKED));
-        return errors;
-    }
-    errors.extend(cel::validate(object));
-    if let Some(old) = old {
-        errors.extend(cel::validate_change(object, old));
-    }
-    errors
+    custom::by_definition(SCHEMA, object, &["spec"], |object| {
+        let mut errors = cel::validate(object);
+        if let Some(old) = old {
+            errors.extend(cel::validate_change(object, old));
+        }
+        errors
+    })
 }

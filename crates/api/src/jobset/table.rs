@@ -1,100 +1,27 @@
 //! A JobSet in one line.
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 use crate::{
-    duration::age,
-    json::{at, list},
-    strategy::{Column, Json},
-    table::{self, NAME, column},
+    custom::{Printed, columns},
+    strategy::Column,
 };
 
-/// A column that is printed, with the path of what it shows.
-#[derive(Clone, Debug)]
-pub struct Printed {
-    /// Header.
-    pub name: &'static str,
-    /// Type of the cell.
-    pub kind: &'static str,
-    /// Where the value is.
-    pub path: &'static str,
-    /// What the column means.
-    pub description: &'static str,
-}
-
 /// The columns of JobSets, beside their name.
-pub const PRINTED: [Printed; 5] = [
-    Printed {
-        name: "TerminalState",
-        kind: "string",
-        path: ".status.terminalState",
-        description: "Final state of JobSet",
-    },
-    Printed {
-        name: "Restarts",
-        kind: "string",
-        path: ".status.restarts",
-        description: "Number of restarts",
-    },
-    Printed {
-        name: "Completed",
-        kind: "string",
-        path: ".status.conditions[?(@.type==\"Completed\")].status",
-        description: "",
-    },
-    Printed {
-        name: "Suspended",
-        kind: "string",
-        path: ".spec.suspend",
-        description: "JobSet suspended",
-    },
-    Printed {
-        name: "Age",
-        kind: "date",
-        path: ".metadata.creationTimestamp",
-        description: "Time this JobSet was created",
-    },
+pub(crate) const PRINTED: [Printed; 5] = [
+    Printed::text("TerminalState", ".status.terminalState", "Final state of JobSet"),
+    Printed::text("Restarts", ".status.restarts", "Number of restarts"),
+    Printed::text("Completed", ".status.conditions[?(@.type==\"Completed\")].status", ""),
+    Printed::text("Suspended", ".spec.suspend", "JobSet suspended"),
+    Printed::age("Time this JobSet was created"),
 ];
 
-pub(super) const COLUMNS: &[Column] = &[
-    NAME,
-    column(PRINTED[0].name, PRINTED[0].description),
-    column(PRINTED[1].name, PRINTED[1].description),
-    column(PRINTED[2].name, PRINTED[2].description),
-    column(PRINTED[3].name, PRINTED[3].description),
-    Column { kind: PRINTED[4].kind, ..column(PRINTED[4].name, PRINTED[4].description) },
-];
-
-pub(super) fn row(object: &Json, now: Timestamp) -> Vec<Value> {
-    let completed = list(object, &["status", "conditions"])
-        .iter()
-        .find(|condition| condition["type"] == "Completed")
-        .and_then(|condition| condition.get("status"));
-    vec![
-        table::name(object),
-        shown(at(object, &["status", "terminalState"])),
-        shown(at(object, &["status", "restarts"])),
-        shown(completed),
-        shown(at(object, &["spec", "suspend"])),
-        age(object, now).into(),
-    ]
-}
-
-/// The value as text. What is not there stays empty.
-fn shown(value: Option<&Value>) -> Value {
-    match value {
-        None | Some(Value::Null) => Value::Null,
-        Some(Value::String(text)) => text.as_str().into(),
-        Some(other) => other.to_string().into(),
-    }
-}
+pub(super) static COLUMNS: [Column; 6] = columns(&PRINTED);
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::custom::row;
 
     // rule: jobset 1.1
     #[test]
@@ -104,7 +31,7 @@ mod tests {
             "metadata": {"name": "js", "creationTimestamp": "2026-11-15T11:59:00Z"},
             "spec": {"suspend": true},
         });
-        let cells = row(fresh.as_object().unwrap(), now);
+        let cells = row(&PRINTED, fresh.as_object().unwrap(), now);
         assert_eq!(Value::from(cells), json!(["js", null, null, null, "true", "60s"]));
         let done = json!({
             "metadata": {"name": "js", "creationTimestamp": "2026-11-15T11:59:00Z"},
@@ -114,7 +41,7 @@ mod tests {
                 "conditions": [{"type": "Completed", "status": "True"}],
             },
         });
-        let cells = row(done.as_object().unwrap(), now);
+        let cells = row(&PRINTED, done.as_object().unwrap(), now);
         assert_eq!(Value::from(cells), json!(["js", "Completed", "0", "True", null, "60s"]));
     }
 }

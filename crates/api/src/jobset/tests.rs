@@ -1,5 +1,6 @@
 mod accepted;
 mod anything;
+mod in_place;
 mod refused;
 mod updates;
 

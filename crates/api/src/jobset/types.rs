@@ -20,7 +20,10 @@ pub use policies::{
     Action, FailurePolicy, FailurePolicyRule, RestartStrategy, StartupOrder, StartupPolicy,
     SuccessOperator, SuccessPolicy,
 };
-pub use status::{EndedJobs, JobSetStatus, LockstepStatus, ReplicatedJobStatus, RestartRecord};
+pub use status::{
+    EndedJobs, InPlaceRestart, InPlaceStatus, InPlaceWorkers, JobSetStatus, LockstepStatus,
+    ReplicatedJobStatus, RestartRecord,
+};
 
 /// JobSet runs a group of Jobs as one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

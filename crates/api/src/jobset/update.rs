@@ -46,7 +46,7 @@ pub(super) fn validate(object: &Json, old: &Json, gates: Gates) -> ErrorList {
         let path = Path::new("spec").child("managedBy");
         errors.push(FieldError::invalid_json(&path, manager(object), IMMUTABLE));
     }
-    errors.extend(validate_annotations(object));
+    errors.extend(validate_annotations(object, Some(old)));
     errors
 }
 

@@ -9,7 +9,7 @@ pub(super) use claims::validate_existing;
 
 use serde_json::Value;
 
-use super::JobSetSpec;
+use super::{JobSetSpec, in_place};
 use crate::{
     field::{ErrorList, FieldError, Path},
     gates::Gates,
@@ -57,12 +57,13 @@ pub(super) fn validate(object: &Json, gates: Gates) -> ErrorList {
     errors.extend(failure_policy::validate(&spec, gates));
     errors.extend(coordinator::validate(name, &spec));
     errors.extend(claims::validate(name, object, &spec));
-    errors.extend(validate_annotations(object));
+    errors.extend(validate_annotations(object, None));
     errors
 }
 
-/// Says what is wrong with our own annotations: how often a rule may restart something.
-pub(super) fn validate_annotations(object: &Json) -> ErrorList {
+/// Says what is wrong with annotations that ask for something: how often a rule may restart
+/// something, and restarts in place.
+pub(super) fn validate_annotations(object: &Json, old: Option<&Json>) -> ErrorList {
     let spec: JobSetSpec = view(object, "spec", &mut ErrorList::new());
     let annotations = at(object, &["metadata", "annotations"]).and_then(Value::as_object);
     let path = Path::new("metadata").child("annotations");
@@ -80,6 +81,7 @@ pub(super) fn validate_annotations(object: &Json) -> ErrorList {
             errors.push(FieldError::invalid(&path.key(key), value, why));
         }
     }
+    errors.extend(in_place::validate(object, old, &spec));
     errors
 }
 

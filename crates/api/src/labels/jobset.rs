@@ -44,6 +44,13 @@ pub const PRIORITY: &str = "jobset.sigs.k8s.io/priority";
 pub const IN_PLACE_TIMEOUT: &str = "alpha.jobset.sigs.k8s.io/inplace-timeout";
 /// How often a JobSet was restarted in place, or made anew instead: annotation of JobSets.
 pub const IN_PLACE_RESTARTS: &str = "alpha.jobset.sigs.k8s.io/inplace-restarts";
+/// Whether a worker that has succeeded takes part when others restart; "true" if nothing is said.
+/// Annotation of JobSets; our own.
+pub const IN_PLACE_REJOIN: &str = "lockstep.dev/inplace-rejoin";
+/// How often in a row workers may fail before they got anywhere: annotation of JobSets; our own.
+pub const IN_PLACE_STALLED_MAX: &str = "lockstep.dev/inplace-max-stalled";
+/// How long all workers must run to have got somewhere: annotation of JobSets; our own.
+pub const IN_PLACE_PROGRESS: &str = "lockstep.dev/inplace-progress-after";
 
 /// What `spec.managedBy` says when the JobSet is ours.
 pub const MANAGED_BY_SELF: &str = "jobset.sigs.k8s.io/jobset-controller";

@@ -5,7 +5,7 @@ use lockstep_api::duration::human;
 use serde_json::Value;
 
 use super::{
-    moment, object_annotations, owner,
+    agent, moment, object_annotations, owner,
     template::{self, list},
     text::{Text, scalar},
 };
@@ -33,6 +33,7 @@ pub(super) fn describe(job: &Value, text: &mut Text) {
     text.known(0, "TTL Seconds After Finished", &spec["ttlSecondsAfterFinished"]);
     text.known(0, "Pod Replacement Policy", &spec["podReplacementPolicy"]);
     text.known(0, "Managed By", &spec["managedBy"]);
+    agent::describe(job, text);
     times(status, text);
     if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64() {
         text.field(0, "Active Deadline Seconds", format!("{seconds}s"));

@@ -1,8 +1,11 @@
 //! A JobSet in full: its replicated jobs, what is left of its restarts, what it waits for.
 
+mod in_place;
+
 use lockstep_api::{
     jobset::{Action, FailurePolicyRule, RestartRecord, StartupOrder, SuccessOperator, names},
     labels::jobset::RESTARTS_MAX_PREFIX,
+    reasons::jobset::IN_PLACE_RESTART_FAILED,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +16,7 @@ use super::{
 };
 use crate::run::{
     job::{self, Job, Why},
-    jobset::{Failure, JobSet, Phase, why_matches},
+    jobset::{Failure, JobSet, Phase, recreation_words, why_matches},
 };
 
 /// Why a Job is answered by no rule.
@@ -22,7 +25,8 @@ const NO_MATCH: &str = "no rule matches";
 /// Describes a JobSet and its Jobs, up to its events.
 pub(super) fn describe(object: &Value, jobs: &[Value], text: &mut Text) {
     let mut set = JobSet::read(object);
-    let jobs: Vec<Job> = jobs.iter().map(Job::read).filter(|job| is_of(job, &set)).collect();
+    let read = |object| Some((object, Job::read(object))).filter(|(_, job)| is_of(job, &set));
+    let (objects, jobs): (Vec<&Value>, Vec<Job>) = jobs.iter().filter_map(read).unzip();
     for job in jobs.iter().filter(|job| job.phase == job::Phase::Failed && !job.is_deleting) {
         if let Some(member) = &job.member {
             set.history.failed(&job.name, member, &job.why);
@@ -45,6 +49,7 @@ pub(super) fn describe(object: &Value, jobs: &[Value], text: &mut Text) {
     policies(&set, object, text);
     network(&set, text);
     replicated_jobs(&set, text);
+    in_place::describe(&set, object, &objects, text);
     restarts(&set, text);
     failed(&set, &jobs, text);
     children(&jobs, text);
@@ -73,7 +78,7 @@ fn why_waits(set: &JobSet, jobs: &[Job]) -> Option<String> {
     let attempt = set.status.restarts;
     let is_old = |job: &&Job| job.member.as_ref().is_some_and(|it| it.attempt < attempt);
     match jobs.iter().filter(is_old).count() {
-        0 => set.why_holds_back(),
+        0 => set.why_workers_wait().or_else(|| set.why_holds_back()),
         _ if set.has_ended() => None,
         1 => Some("for 1 Job of the attempt before to end".to_owned()),
         count => Some(format!("for {count} Jobs of the attempt before to end")),
@@ -197,6 +202,9 @@ fn restarts(set: &JobSet, text: &mut Text) {
 
 /// Why the rule of a restart matched, as far as the JobSet still has it.
 fn why_restarted(set: &JobSet, record: &RestartRecord) -> String {
+    if record.reason == IN_PLACE_RESTART_FAILED {
+        return recreation_words(&record.message);
+    }
     if record.rule.is_empty() {
         return NO_MATCH.to_owned();
     }

@@ -154,7 +154,7 @@ fn share(amounts: &Amounts, resource: &str, have: &Amounts) -> String {
 
 /// What a pod asks for: its containers together, or an init container that wants more, and its
 /// overhead.
-fn of_pod(pod: &Value, field: &str) -> Amounts {
+pub(crate) fn of_pod(pod: &Value, field: &str) -> Amounts {
     let spec = &pod["spec"];
     let mut total = Amounts::new();
     for container in list(&spec["containers"]) {
@@ -215,7 +215,8 @@ fn or_unset(text: String) -> String {
     if text.is_empty() { "<unset>".to_owned() } else { text }
 }
 
-fn taint(taint: &Value) -> String {
+/// A taint as people write it.
+pub(super) fn taint(taint: &Value) -> String {
     let (key, value) = (scalar(&taint["key"]), scalar(&taint["value"]));
     let between = if value.is_empty() { "" } else { "=" };
     format!("{key}{between}{value}:{}", scalar(&taint["effect"]))

@@ -28,6 +28,8 @@ pub(super) struct Settings {
     pub(super) liveness_path: String,
     /// The path that says whether it is ready.
     pub(super) readiness_path: String,
+    /// The namespace of what operators share.
+    pub(super) namespace: String,
     /// The lease to hold, if there may be several.
     pub(super) lease: Option<LeaseOptions>,
     /// So many requests a second.
@@ -64,6 +66,7 @@ impl Settings {
             ),
             liveness_path: path(&health.liveness_endpoint_name, "healthz"),
             readiness_path: path(&health.readiness_endpoint_name, "readyz"),
+            namespace: namespace(leader_election),
             lease: is_one_of_many.then(|| lease(leader_election, &host)),
             qps: qps.unwrap_or(500.0),
             burst: burst.unwrap_or(500),
@@ -73,14 +76,19 @@ impl Settings {
     }
 }
 
-fn lease(file: &LeaderElection, host: &str) -> LeaseOptions {
+/// The namespace of what operators share: the one of the file, else that of the pod.
+fn namespace(file: &LeaderElection) -> String {
     let namespace = file.resource_namespace.clone().or_else(|| {
         let own = fs::read_to_string(NAMESPACE_FILE).ok()?;
         Some(own.trim().to_owned()).filter(|name| !name.is_empty())
     });
+    namespace.unwrap_or_else(|| NAMESPACE.to_owned())
+}
+
+fn lease(file: &LeaderElection, host: &str) -> LeaseOptions {
     // Of two processes on one machine, too, each has its own.
     let identity = format!("{host}_{}", unique());
-    let usual = LeaseOptions::new(namespace.as_deref().unwrap_or(NAMESPACE), &identity);
+    let usual = LeaseOptions::new(&namespace(file), &identity);
     LeaseOptions {
         name: file.resource_name.clone().unwrap_or(usual.name),
         duration: file.lease_duration.unwrap_or(usual.duration),

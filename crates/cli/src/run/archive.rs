@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use lockstep_api::kueue;
 use serde_json::{Value, json};
 
 use super::{
@@ -62,6 +63,7 @@ impl Archive {
             About::Pod => ("v1", "Pod"),
             About::Event => ("v1", "Event"),
             About::JobSet => ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+            About::Workload => (kueue::API_VERSION, "Workload"),
         };
         for (field, text) in [("apiVersion", version), ("kind", kind)] {
             if object[field].is_null() {
@@ -77,10 +79,12 @@ impl Archive {
             // Whether it is about something of ours may be known only later.
             About::Event => 2,
             About::JobSet => 3,
+            About::Workload => 4,
         };
         let is_ours = match about {
             About::JobSet => model.sets.contains_key(&name),
             About::Job => model.jobs.contains_key(&name),
+            About::Workload => model.has_workload(&name),
             About::Pod | About::Event => model.pods.contains_key(&name),
         };
         if about != About::Event && !is_ours {
@@ -120,8 +124,8 @@ impl Archive {
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// One List of everything: `applied` first, then Jobs of JobSets, then pods, then events in the
-    /// order they happened.
+    /// One List of everything: `applied` first, then Jobs of JobSets, then Workloads, then pods,
+    /// then events in the order they happened.
     pub(crate) fn list(&self, applied: Vec<Value>, model: &Model) -> Value {
         let mut items = Vec::new();
         for mut object in applied {
@@ -142,8 +146,9 @@ impl Archive {
             items.push(object);
         }
         let is_listed = |uid: &Value| items.iter().any(|item| item["metadata"]["uid"] == *uid);
+        let children = self.of(0).chain(self.of(4)).chain(self.of(1));
         let children: Vec<&Value> =
-            self.of(0).chain(self.of(1)).filter(|it| !is_listed(&it["metadata"]["uid"])).collect();
+            children.filter(|it| !is_listed(&it["metadata"]["uid"])).collect();
         let mut events: Vec<&Value> = self.of(2).filter(|event| is_about(event, model)).collect();
         events.sort_by_key(|event| moment(event).to_owned());
         let rest: Vec<Value> = children.into_iter().chain(events).cloned().collect();
@@ -175,6 +180,7 @@ fn is_about(event: &Value, model: &Model) -> bool {
         Some("JobSet") => model.sets.contains_key(&name),
         Some("Job") => model.jobs.contains_key(&name),
         Some("Pod") => model.pods.contains_key(&name),
+        Some("Workload") => model.has_workload(&name),
         _ => false,
     }
 }
@@ -224,6 +230,33 @@ mod tests {
             list["items"].as_array().expect("items").iter().map(shown).collect();
         let want = ["ConfigMap c 1", "Job j 9", "Pod p 5", "Pod p 7", "Event b 1", "Event a 1"];
         assert_eq!(shown, want);
+    }
+
+    #[test]
+    fn workloads_are_kept_with_what_happened_to_them() {
+        use crate::queueing::workload::tests::object as workload;
+        let mut model = Model::new(true);
+        let mut job = object("Job", "train", "train", "1");
+        job["metadata"]["namespace"] = json!("default");
+        model.add(&job);
+        let mut archive = Archive { room: ROOM, ..Archive::default() };
+        for name in ["train", "foreign"] {
+            let seen = workload(name, 0, json!({}));
+            model.see_workload(&seen);
+            archive.see(About::Workload, seen, &model);
+            let mut event = object("Event", name, name, "1");
+            event["involvedObject"] = json!({"kind": "Workload", "namespace": "default",
+                "name": format!("job-{name}-1a2b3")});
+            archive.see(About::Event, event, &model);
+        }
+        let list = archive.list(vec![job], &model);
+        let kinds: Vec<String> = list["items"]
+            .as_array()
+            .expect("items")
+            .iter()
+            .map(|item| format!("{} {}", item["kind"], item["metadata"]["name"]).replace('"', ""))
+            .collect();
+        assert_eq!(kinds, ["Job train", "Workload job-train-1a2b3", "Event train"]);
     }
 
     #[test]

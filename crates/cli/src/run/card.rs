@@ -14,6 +14,10 @@ use super::{
     session::Tails,
     style::{Paint, Tone},
 };
+use crate::queueing::workload::{State, Workload};
+
+/// How many reasons are shown for which pods did not get ready.
+const TROUBLES_MAX: usize = 3;
 
 /// How many pods of a Job are shown.
 const PODS_MAX: usize = 3;
@@ -42,6 +46,7 @@ pub(crate) fn lines(model: &Model, evidence: &Evidence, paint: Paint) -> Vec<Str
                 let why = model.why_waits(job).unwrap_or_else(|| "is not finished".to_owned());
                 lines.push(head(&format!("job/{} cannot go on", job.name), paint));
                 lines.push(field("because", &why));
+                queued(model, model.workload_of_job(job), &mut lines);
             }
         }
     }
@@ -82,6 +87,27 @@ fn id(pod: &Pod, end: &End) -> ContainerId {
         uid: pod.uid.clone(),
         name: end.container.clone(),
     }
+}
+
+/// What else is known of a job that a queue does not start: how often it was tried, and what would
+/// help.
+fn queued(model: &Model, workload: Option<&Workload>, lines: &mut Vec<String>) {
+    let Some(workload) = workload else { return };
+    if let Some(often) = workload.evictions_words() {
+        lines.push(field("evicted", &often));
+        let mut label = "pods";
+        for words in model.troubles_before(workload).into_iter().take(TROUBLES_MAX) {
+            lines.push(field(label, words));
+            label = "";
+        }
+    }
+    let change = match workload.state() {
+        State::Pending => workload.remedy(None),
+        // In a cluster that ends with the run there is nothing to go on with.
+        State::Deactivated if !model.is_private() => Some(workload.reactivation()),
+        _ => None,
+    };
+    lines.extend(change.map(|change| field("to go on", &change)));
 }
 
 fn failed(model: &Model, job: &Job, evidence: &Evidence, paint: Paint, lines: &mut Vec<String>) {

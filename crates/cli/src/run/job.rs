@@ -1,8 +1,9 @@
 //! One Job of a run: where it stands and what decided that.
 
 use jiff::Timestamp;
-use lockstep_api::reasons::job::{
-    COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED,
+use lockstep_api::{
+    labels::kueue::QUEUE_NAME,
+    reasons::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED},
 };
 use serde_json::Value;
 
@@ -81,6 +82,8 @@ pub(crate) struct Job {
     pub(crate) parallelism: u32,
     /// Whether it is meant to be suspended.
     pub(crate) is_suspended: bool,
+    /// The LocalQueue it is to wait in, if it names one.
+    pub(crate) queue: Option<String>,
     /// Whoever else runs it, if somebody does.
     pub(crate) manager: Option<String>,
     /// How many pods run or are starting.
@@ -137,6 +140,7 @@ impl Job {
             completions: small(&spec["completions"]),
             parallelism: small(&spec["parallelism"]).unwrap_or(1),
             is_suspended: spec["suspend"] == true,
+            queue: queue(meta),
             manager: spec["managedBy"].as_str().filter(|it| *it != OURS).map(ToOwned::to_owned),
             active: number(&status["active"]),
             ready: number(&status["ready"]),
@@ -186,6 +190,12 @@ impl Job {
             None => format!("{} done", self.succeeded),
         }
     }
+}
+
+/// The LocalQueue that a job names.
+pub(super) fn queue(meta: &Value) -> Option<String> {
+    let name = meta["labels"][QUEUE_NAME].as_str().filter(|name| !name.is_empty());
+    name.map(ToOwned::to_owned)
 }
 
 fn rules(spec: &Value) -> Value {

@@ -3,6 +3,7 @@
 
 mod answer;
 mod history;
+pub(crate) mod in_place;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use lockstep_api::{
     jobset::{self, DependsOnStatus, JobSetStatus, ReplicatedJobStatus},
-    labels::jobset::{MANAGED_BY_SELF, RESTARTS_MAX_PREFIX},
+    labels::jobset::{IN_PLACE_RESTARTS, MANAGED_BY_SELF, RESTARTS_MAX_PREFIX},
     reasons::jobset::{COMPLETED, FAILED, RESTARTING, STARTUP_POLICY, SUSPENDED},
 };
 use serde::Deserialize;
@@ -19,9 +20,9 @@ use serde_json::Value;
 
 pub(crate) use self::{
     answer::why_matches,
-    history::{Failure, History, Restart},
+    history::{Failure, History, Restart, recreation_words},
 };
-use super::job::Why;
+use super::job::{self, Why};
 
 /// Where a JobSet stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub(crate) struct JobSet {
     pub(crate) name: String,
     /// Its uid.
     pub(crate) uid: String,
+    /// The LocalQueue it is to wait in, if it names one.
+    pub(crate) queue: Option<String>,
     /// Where it stands.
     pub(crate) phase: Phase,
     /// What decided that.
@@ -77,6 +80,8 @@ pub(crate) struct JobSet {
     pub(crate) status: JobSetStatus,
     /// How often single rules may restart something, by their names.
     pub(crate) limits: BTreeMap<String, i64>,
+    /// How many restarts count, as a set that restarts in place says.
+    pub(crate) in_place_restarts: Option<u32>,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
     /// When it ended.
@@ -95,8 +100,12 @@ impl JobSet {
             namespace: text(&meta["namespace"]),
             name: text(&meta["name"]),
             uid: text(&meta["uid"]),
+            queue: job::queue(meta),
             spec: jobset::JobSetSpec::deserialize(&object["spec"]).unwrap_or_default(),
             limits: limits(&meta["annotations"]),
+            in_place_restarts: meta["annotations"][IN_PLACE_RESTARTS]
+                .as_str()
+                .and_then(|count| count.parse().ok()),
             created: meta["creationTimestamp"].as_str().and_then(|text| text.parse().ok()),
             status,
             ..Self::default()
@@ -206,8 +215,13 @@ impl JobSet {
         have == job.replicas
     }
 
-    /// How many restarts counted, of Jobs alone too.
+    /// How many restarts counted, of Jobs alone and in place too.
     pub(crate) fn restarts_counted(&self) -> i64 {
+        self.own_restarts_counted().max(self.in_place_counted().unwrap_or_default())
+    }
+
+    /// The same without those in place.
+    fn own_restarts_counted(&self) -> i64 {
         let entries = self.status.replicated_jobs_status.iter();
         let alone = entries.flat_map(|entry| &entry.job_restarts_count_towards_max);
         i64::from(self.status.restarts_count_towards_max)
@@ -219,7 +233,9 @@ impl JobSet {
         let most = i64::from(self.spec.failure_policy.as_ref()?.max_restarts);
         let used = self.restarts_counted();
         let left = (most - used).max(0);
-        let free = match self.status.restarts - self.status.restarts_count_towards_max {
+        let anew = self.status.restarts - self.status.restarts_count_towards_max;
+        let anew = i64::from(anew - self.recreations()).max(0);
+        let free = match anew + self.in_place_uncounted().max(0) {
             ..=0 => String::new(),
             more => format!("; {more} more did not count"),
         };
@@ -239,12 +255,13 @@ impl JobSet {
         Some(format!("rule {rule} used {used} of {most}"))
     }
 
-    /// `attempt 1, driver 1/1 ready, workers 2/4 ready, 1 done`.
+    /// `attempt 1; driver 1/1 ready; workers 2/4 ready, 1 done`.
     pub(crate) fn progress(&self) -> String {
         let groups = self.spec.replicated_jobs.iter();
         let groups = groups.map(|job| format!("{} {}", job.name, self.group_words(job)));
         let attempt = self.may_restart().then(|| format!("attempt {}", self.status.restarts));
-        attempt.into_iter().chain(groups).collect::<Vec<_>>().join("; ")
+        let workers = self.workers_words();
+        attempt.into_iter().chain(workers).chain(groups).collect::<Vec<_>>().join("; ")
     }
 
     /// How far a replicated job is: `2/4 ready, 1 done, 1 failed`.

@@ -1,5 +1,7 @@
 //! What is known of a run, and when it is over. Changes go in, notes and a verdict come out.
 
+mod fates;
+mod queued;
 mod sets;
 mod sources;
 #[cfg(test)]
@@ -9,14 +11,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub(crate) use self::sources::{ContainerId, LogSource, Run, locate, log_of};
+use self::fates::Going;
+pub(crate) use self::{
+    fates::State,
+    sources::{ContainerId, LogSource, Run, locate, log_of},
+};
 use super::{
     ends::one_line,
     job::{self, Job},
     jobset::JobSet,
     pod::{Hope, Phase, Pod, Waits},
 };
-use crate::exit::Exit;
+use crate::queueing::workload::Workload;
 
 /// Namespace and name.
 pub(crate) type Name = (String, String);
@@ -58,50 +64,6 @@ impl Seen {
     }
 }
 
-/// Whether a run goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    /// Something may still happen.
-    Going,
-    /// What is left waits for something that nothing here brings about. A node may still come: it
-    /// is over only when nothing changes for a while.
-    Stalled,
-    /// What is left can never be made. Only news that is on its way can change that.
-    Doomed,
-    /// Nothing can happen any more.
-    Over(Exit),
-}
-
-/// The fate of one thing that was run, worst last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Succeeded,
-    Going,
-    Stalled,
-    Doomed,
-    Stuck,
-    Failed,
-}
-
-/// How many pods of a Job may go on, wait for what may come, and wait for what never comes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Going {
-    going: usize,
-    stalled: usize,
-    stuck: usize,
-}
-
-impl Going {
-    fn of(&mut self, fate: Fate) -> Option<&mut usize> {
-        match fate {
-            Fate::Going => Some(&mut self.going),
-            Fate::Stalled => Some(&mut self.stalled),
-            Fate::Stuck => Some(&mut self.stuck),
-            Fate::Succeeded | Fate::Doomed | Fate::Failed => None,
-        }
-    }
-}
-
 /// The Jobs and pods of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
@@ -125,6 +87,12 @@ pub(crate) struct Model {
     refusals: BTreeMap<Name, String>,
     /// Why JobSets have no Jobs, by what events say.
     refusals_of_sets: BTreeMap<Name, String>,
+    /// The Workloads of the Jobs and JobSets, by what they are of.
+    workloads: BTreeMap<queued::Of, Workload>,
+    /// What they and those before them are called.
+    workload_names: BTreeSet<Name>,
+    /// Why they were told to wait last, in a word and in full.
+    told_of_queues: BTreeMap<queued::Of, (String, String)>,
     told: BTreeMap<Name, String>,
     told_of_jobs: BTreeMap<Name, BTreeSet<String>>,
     failures: BTreeMap<Name, usize>,
@@ -161,6 +129,11 @@ impl Model {
         }
     }
 
+    /// Whether the cluster is there for this run only.
+    pub(crate) fn is_private(&self) -> bool {
+        self.is_private
+    }
+
     /// Says whether lines of logs are told apart: when more than one container may write.
     pub(crate) fn set_prefixes(&mut self, has_prefixes: bool) {
         self.has_prefixes = has_prefixes;
@@ -188,7 +161,7 @@ impl Model {
         if known.phase != job.phase && !words.is_empty() {
             seen.tell(false, format!("job/{} {words}", job.name));
         }
-        if let Some(hindrance) = job.hindrance()
+        if let Some(hindrance) = self.hindrance_of_job(&job)
             && !self.is_stopping
             && self.told.get(&name) != Some(&hindrance)
         {
@@ -290,24 +263,6 @@ impl Model {
         seen
     }
 
-    /// Whether the run is over, and how. What is stuck ends it only when nothing else goes on that
-    /// could free what is waited for.
-    pub(crate) fn state(&self) -> State {
-        let fates: Vec<Fate> = self.fates().collect();
-        let has = |wanted: Fate| fates.contains(&wanted);
-        if has(Fate::Going) {
-            State::Going
-        } else if has(Fate::Stalled) {
-            State::Stalled
-        } else if has(Fate::Doomed) {
-            State::Doomed
-        } else if has(Fate::Failed) || has(Fate::Stuck) {
-            State::Over(Exit::Failed)
-        } else {
-            State::Over(Exit::Success)
-        }
-    }
-
     /// Whether nothing of it runs any more, and nothing will be started.
     pub(crate) fn has_stopped(&self) -> bool {
         let has_pods = self.running().next().is_some();
@@ -357,8 +312,9 @@ impl Model {
     /// What a Job waits for, as far as that is no matter of single pods.
     pub(crate) fn why_job_waits(&self, job: &Job) -> Option<String> {
         let name = (job.namespace.clone(), job.name.clone());
-        let hindrance = job.hindrance().filter(|_| !self.is_stopping);
-        hindrance.or_else(|| self.refusals.get(&name).cloned())
+        let hindrance = self.hindrance_of_job(job).filter(|_| !self.is_stopping);
+        let queued = || self.why_job_queued(job);
+        hindrance.or_else(queued).or_else(|| self.refusals.get(&name).cloned())
     }
 
     /// The pods of a Job that wait for something.
@@ -412,72 +368,6 @@ impl Model {
             )
         };
         sets.chain(jobs).chain(pods).map(line).collect()
-    }
-
-    fn fates(&self) -> impl Iterator<Item = Fate> {
-        let sets = self.sets.values().map(|set| self.fate_of_set(set));
-        let jobs = self.lone_jobs().map(|job| self.fate_of_job(job));
-        sets.chain(jobs).chain(self.bare_pods().map(|pod| self.fate_of_pod(pod)))
-    }
-
-    fn fate_of_job(&self, job: &Job) -> Fate {
-        match job.phase {
-            job::Phase::Complete => return Fate::Succeeded,
-            job::Phase::Failed | job::Phase::Gone => return Fate::Failed,
-            _ => {}
-        }
-        if !self.is_private {
-            return Fate::Going;
-        }
-        if job.hindrance().is_some() {
-            // What was running when it was suspended is still being ended.
-            return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
-        }
-        self.fate_of_pods(job)
-    }
-
-    /// How a Job stands by its pods.
-    fn fate_of_pods(&self, job: &Job) -> Fate {
-        let name = (job.namespace.clone(), job.name.clone());
-        let is_refused = self.refusals.get(&name).is_some_and(|words| is_lasting(words));
-        match self.going.get(&name).copied().unwrap_or_default() {
-            Going { going: 0, stalled: 0, stuck: 0 } if is_refused => Fate::Stalled,
-            Going { going: 0, stalled: 0, stuck: 1.. } => Fate::Stuck,
-            Going { going: 0, stalled: 1.., .. } => Fate::Stalled,
-            _ => Fate::Going,
-        }
-    }
-
-    fn fate_of_pod(&self, pod: &Pod) -> Fate {
-        match (pod.phase, &pod.waits) {
-            (Phase::Succeeded, _) => Fate::Succeeded,
-            (Phase::Failed | Phase::Gone, _) => Fate::Failed,
-            (_, Some(waits)) if self.is_private => match waits.hope {
-                Hope::Never => Fate::Stuck,
-                Hope::Maybe => Fate::Stalled,
-                Hope::Soon => Fate::Going,
-            },
-            _ => Fate::Going,
-        }
-    }
-
-    /// Takes a pod in, and counts it for its Job: how a Job stands is asked with every change.
-    fn put_pod(&mut self, name: Name, pod: Pod) {
-        let fate = self.fate_of_pod(&pod);
-        let job = pod.job.as_ref().map(|(job, _)| (pod.namespace.clone(), job.clone()));
-        if let Some(before) = self.pods.insert(name, pod) {
-            let fate = self.fate_of_pod(&before);
-            let job = before.job.map(|(job, _)| (before.namespace, job));
-            let going = job.and_then(|job| self.going.get_mut(&job));
-            if let Some(count) = going.and_then(|going| going.of(fate)) {
-                *count -= 1;
-            }
-        }
-        if let Some(job) = job
-            && let Some(count) = self.going.entry(job).or_default().of(fate)
-        {
-            *count += 1;
-        }
     }
 
     fn is_ours(&self, name: &Name, pod: &Pod) -> bool {
@@ -551,17 +441,6 @@ fn why_ending(job: &Job) -> Option<String> {
         2.. => Some(format!("waits for {} pods to end", job.terminating)),
         _ => None,
     }
-}
-
-/// Whether pods that were refused with these words will be as long as nobody changes anything: they
-/// are invalid, or name something that is not there.
-fn is_lasting(words: &str) -> bool {
-    words.contains(" is forbidden: ") || is_invalid(words)
-}
-
-/// Whether these words say that what was to be made is not what it must be.
-fn is_invalid(words: &str) -> bool {
-    words.contains(" is invalid: ")
 }
 
 /// Whether two uids are of one object; one that is not known yet may be any.

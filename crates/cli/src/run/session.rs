@@ -87,7 +87,8 @@ pub(crate) struct Session {
     contact: Contact,
     /// Whether something goes on that is no longer waited for.
     has_given_up: bool,
-    has_told_of_events: bool,
+    /// What is good to have and cannot be watched, as far as that was told.
+    told_unwatched: Vec<About>,
     unreadable: usize,
 }
 
@@ -115,7 +116,7 @@ impl Session {
             progress: BTreeMap::new(),
             contact: Contact::default(),
             has_given_up: false,
-            has_told_of_events: false,
+            told_unwatched: Vec::new(),
             unreadable: 0,
         }
     }
@@ -290,12 +291,17 @@ impl Session {
                 self.model.pod_gone(&key.namespace, &key.name, &key.uid);
                 return Ok(());
             }
+            (About::Workload, Change::Gone(key)) => {
+                self.model.workload_gone(&key.uid);
+                return Ok(());
+            }
             (About::Event, Change::Gone(_)) => return Ok(()),
             (about, Change::Put(object)) => {
                 let object = serde_json::to_value(&*object)?;
                 let seen = match about {
                     About::JobSet => self.model.see_set(&object),
                     About::Job => self.model.see_job(&object),
+                    About::Workload => self.model.see_workload(&object),
                     About::Pod => self.model.see_pod(&object),
                     About::Event => self.model.see_event(&object),
                 };
@@ -339,12 +345,14 @@ impl Session {
             Verdict::Doubtful => !self.answers().await,
             Verdict::Lost => true,
         };
-        if about == About::Event {
+        if about.is_extra() {
             // Where nothing can be watched, that is said already.
-            let is_news = is_lost && self.contact.is_well() && !self.has_told_of_events;
+            let is_news =
+                is_lost && self.contact.is_well() && !self.told_unwatched.contains(&about);
             if is_news {
-                self.has_told_of_events = true;
-                self.screen.note(&format!("events cannot be watched: {why}"));
+                self.told_unwatched.push(about);
+                let what = if about == About::Event { "events" } else { "Workloads" };
+                self.screen.note(&format!("{what} cannot be watched: {why}"));
             }
             return Ok(());
         }

@@ -39,11 +39,13 @@ pub(crate) fn block(model: &Model, frame: &Frame) -> Vec<String> {
     let (over, sets): (Vec<&JobSet>, Vec<&JobSet>) =
         model.sets.values().partition(|set| set.has_ended());
     let width = names(model).map(str::len).max().unwrap_or_default().min(NAME_MAX);
-    let groups: usize = sets.iter().map(|set| 2 + set.spec.replicated_jobs.len()).sum();
+    let in_place = |set: &JobSet| if set.in_place().is_some() { 2 } else { 0 };
+    let groups: usize =
+        sets.iter().map(|set| 2 + set.spec.replicated_jobs.len() + in_place(set)).sum();
     let lines_wanted = groups + over.len() + 3 * going.len() + ended.len() + pods.len();
     let is_tight = lines_wanted > frame.height;
     for set in sets.into_iter().chain(over) {
-        lines.push(set_line(set, width, frame));
+        lines.push(set_line(model, set, width, frame));
         if !is_tight {
             lines.extend(set_details(model, set, frame));
         }
@@ -70,7 +72,9 @@ pub(crate) fn plain(model: &Model, job: &Job) -> String {
         0 => String::new(),
         count => format!(", {count} waiting"),
     };
-    let why = model.why_job_waits(job).or_else(|| model.why_idle(job));
+    // Why it waits in a queue was told already, too.
+    let place = model.job_place(job).map(|place| place.words);
+    let why = place.or_else(|| model.why_job_waits(job)).or_else(|| model.why_idle(job));
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
     format!("job/{}: {}{waiting}{why}", job.name, counts(model, job))
 }
@@ -78,7 +82,9 @@ pub(crate) fn plain(model: &Model, job: &Job) -> String {
 /// A JobSet in one line, for those who read line by line. What its pods wait for was told already.
 pub(crate) fn plain_set(model: &Model, set: &JobSet) -> String {
     let budget = set.budget().map(|budget| format!("; {budget}")).unwrap_or_default();
-    let why = model.why_set_waits(set).filter(|why| !set.has_ended() && !why.starts_with("pod/"));
+    let why = model.set_place(set).map(|place| place.words);
+    let why = why.or_else(|| model.why_set_waits(set));
+    let why = why.filter(|why| !set.has_ended() && !why.starts_with("pod/"));
     let why = why.map(|why| format!("; {why}")).unwrap_or_default();
     format!("jobset/{}: {}{budget}{why}", set.name, set.progress())
 }
@@ -89,7 +95,7 @@ fn names(model: &Model) -> impl Iterator<Item = &str> {
     sets.chain(jobs).chain(model.bare_pods().map(|pod| pod.name.as_str()))
 }
 
-fn set_line(set: &JobSet, width: usize, frame: &Frame) -> String {
+fn set_line(model: &Model, set: &JobSet, width: usize, frame: &Frame) -> String {
     let tone = match set.phase {
         jobset::Phase::Completed => Tone::Good,
         jobset::Phase::Failed | jobset::Phase::Gone => Tone::Bad,
@@ -104,10 +110,12 @@ fn set_line(set: &JobSet, width: usize, frame: &Frame) -> String {
     if let Some(budget) = set.budget() {
         rest = format!("{rest}, attempt {}, {budget}", set.status.restarts);
     }
-    line(&set.name, width, (tone, set.phase.word()), &age, &rest, frame)
+    let word = model.set_place(set).map_or_else(|| set.phase.word(), |place| place.word);
+    line(&set.name, width, (tone, word), &age, &rest, frame)
 }
 
-/// The lines below a JobSet that goes on: its replicated jobs, and why it waits.
+/// The lines below a JobSet that goes on: its replicated jobs, what workers that restart in place
+/// do, and why it waits.
 fn set_details(model: &Model, set: &JobSet, frame: &Frame) -> Vec<String> {
     if set.has_ended() {
         return Vec::new();
@@ -121,6 +129,10 @@ fn set_details(model: &Model, set: &JobSet, frame: &Frame) -> Vec<String> {
             cut(&format!("  {name:width$}  {}", set.group_words(job)), frame.width)
         })
         .collect();
+    let last = set.last_in_place().map(|last| format!("last restart in place {last}"));
+    for words in set.workers_words().into_iter().chain(last) {
+        lines.push(cut(&format!("  {words}"), frame.width));
+    }
     if let Some(why) = model.why_set_waits(set) {
         let shown = cut(&format!("  {why}"), frame.width);
         lines.push(frame.paint.text(Tone::Waiting, &shown));
@@ -137,7 +149,8 @@ fn job_line(model: &Model, job: &Job, width: usize, frame: &Frame) -> String {
     };
     let until = job.ended.unwrap_or(frame.now);
     let age = job.started.map(|since| elapsed(since, until)).unwrap_or_default();
-    line(&job.name, width, (tone, job.phase.word()), &age, &counts(model, job), frame)
+    let word = model.job_place(job).map_or_else(|| job.phase.word(), |place| place.word);
+    line(&job.name, width, (tone, word), &age, &counts(model, job), frame)
 }
 
 fn pod_line(pod: &Pod, width: usize, frame: &Frame) -> String {

@@ -15,7 +15,7 @@ use kube::{
     core::{ApiResource, DynamicObject},
     runtime::watcher,
 };
-use lockstep_api::jobset::JobSet;
+use lockstep_api::{jobset::JobSet, kueue::Workload};
 use lockstep_local::observe::{self, Change, ObjectKey};
 
 use crate::cluster::Cluster;
@@ -31,6 +31,16 @@ pub(crate) enum About {
     Event,
     /// A JobSet.
     JobSet,
+    /// A Workload.
+    Workload,
+}
+
+impl About {
+    /// Whether a run goes on without hearing of it: events are good to have, and who may run jobs
+    /// may not be allowed to see their Workloads.
+    pub(crate) fn is_extra(self) -> bool {
+        matches!(self, Self::Event | Self::Workload)
+    }
 }
 
 /// A change, or an attempt to watch that failed.
@@ -48,6 +58,7 @@ pub(crate) fn watch(
     let kinds = [
         (About::JobSet, ApiResource::erase::<JobSet>(&())),
         (About::Job, ApiResource::erase::<Job>(&())),
+        (About::Workload, ApiResource::erase::<Workload>(&())),
         (About::Pod, ApiResource::erase::<Pod>(&())),
         (About::Event, ApiResource::erase::<Event>(&())),
     ];

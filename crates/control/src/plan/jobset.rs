@@ -39,7 +39,9 @@ pub use crate::plan::Event;
 pub use child::{Bucket, Child, Outcome};
 pub use claims::leaving as claim_leaving;
 pub use sets::{Ended, JobSets};
-pub use step::{CONTROLLER, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step};
+pub use step::{
+    Annotation, CONTROLLER, Fact, JobRef, Plan, Resize, Resumption, StatusWrite, Step, Ticket,
+};
 pub use view::View;
 pub use waiting::Waiting;
 
@@ -85,7 +87,13 @@ pub fn plan(view: &View, options: &Options, now: Timestamp) -> Plan {
         finish::expire(&mut pass, ended);
         return pass.plan(Waiting::Finished { condition: kind });
     }
+    match in_place::prepare(&mut pass) {
+        in_place::Turn::GoOn => {}
+        in_place::Turn::Hold(waiting) => return pass.hold(waiting),
+        in_place::Turn::Decided => return pass.plan(Waiting::Running),
+    }
     let waiting = go_on(&mut pass);
+    let waiting = in_place::with_workers(&pass, waiting);
     beyond::note_ended(&mut pass);
     pass.plan(waiting)
 }

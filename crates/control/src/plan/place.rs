@@ -7,6 +7,7 @@
 
 mod cluster;
 mod filter;
+mod kind;
 mod message;
 mod preempt;
 mod queue;
@@ -22,6 +23,7 @@ mod wanted;
 
 pub use cluster::{Cluster, Counters};
 use filter::View;
+pub(crate) use kind::may_run_on;
 pub use queue::Queue;
 pub use request::Resources;
 pub use taint::{tolerates, untolerated};

@@ -31,7 +31,7 @@ mod waiting;
 pub use agent::{Agent, AgentEffect, Identity};
 pub use cause::Cause;
 pub use moment::Moment;
-pub use orchestrator::{Effect, Orchestrator, Waterfall};
+pub use orchestrator::{Effect, Orchestrator, Waterfall, Workers};
 pub use order::{Duty, Order, Rank, Restarts};
 pub use record::{Expected, Phase, Reason, Record};
 pub use report::{Held, Report, Worker};

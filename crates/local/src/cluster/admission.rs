@@ -1,17 +1,25 @@
-//! What new objects go through beyond what their kind says: what webhooks are on other clusters.
+//! What objects go through beyond what their kind says: what webhooks are on other clusters.
+
+mod queueing;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use lockstep_api::{Status, json, labels::jobset::JOBSET_NAME, strategy::Json};
+use lockstep_api::{Status, field::ErrorList, json, labels::jobset::JOBSET_NAME, strategy::Json};
 use lockstep_control::plan::exclusive::{self, Surroundings};
 use lockstep_store::rest::{Admission, Scene};
 use serde::de::DeserializeOwned;
 
-/// Sends pods of JobSets that are to have a domain of nodes for themselves where they belong.
-#[derive(Debug)]
-pub(super) struct Webhooks;
+pub use queueing::QueueingPolicy;
+
+/// Sends pods of JobSets that are to have a domain of nodes for themselves where they belong, and
+/// jobs into queues.
+#[derive(Debug, Default)]
+pub(super) struct Webhooks {
+    pub(super) queueing: QueueingPolicy,
+}
 
 impl Admission for Webhooks {
     fn admit(&self, scene: &Scene<'_>, object: &mut Json) -> Result<(), Status> {
+        self.queueing.fill_new(scene, object);
         let is_pod = scene.resource.group.is_empty() && scene.resource.plural == "pods";
         if !is_pod || json::at(object, &["metadata", "annotations", JOBSET_NAME]).is_none() {
             return Ok(());
@@ -25,6 +33,10 @@ impl Admission for Webhooks {
             }
             Err(denial) => Err(Status::denied(denial.to_string())),
         }
+    }
+
+    fn validate(&self, scene: &Scene<'_>, object: &Json, old: Option<&Json>) -> ErrorList {
+        self.queueing.validate(scene, object, old)
     }
 }
 

@@ -9,17 +9,23 @@ use std::{
 use lockstep_api::{Resource, selector::FieldSelector, strategy::Json};
 use lockstep_store::{
     Change, Expect, Limits, Op, Record, Selectors, Write,
-    rest::DeleteOptions,
+    rest::{Catalog, DeleteOptions},
     watch::{EventType, Filter, WatchStart},
 };
 use serde_json::json;
 
-use super::{Cluster, ListOptions, Options, WriteOptions};
+use super::{Cluster, ListOptions, Options, QueueingPolicy, WriteOptions};
 use crate::journal::{Journal, JournalError, Loaded};
 
 fn cluster() -> Cluster {
     let registry = lockstep_api::builtin::registry();
-    Cluster::open(Options { registry, data_dir: None, limits: Limits::default() }).unwrap()
+    Cluster::open(Options {
+        registry,
+        data_dir: None,
+        limits: Limits::default(),
+        queueing: QueueingPolicy::default(),
+    })
+    .unwrap()
 }
 
 fn resource(cluster: &Cluster, plural: &str) -> Arc<Resource> {
@@ -70,7 +76,13 @@ async fn what_is_written_can_be_read_listed_and_watched() {
 fn durable(dir: &std::path::Path) -> Cluster {
     let registry = lockstep_api::builtin::registry();
     let data_dir = Some(dir.to_owned());
-    Cluster::open(Options { registry, data_dir, limits: Limits::default() }).unwrap()
+    Cluster::open(Options {
+        registry,
+        data_dir,
+        limits: Limits::default(),
+        queueing: QueueingPolicy::default(),
+    })
+    .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -126,7 +138,8 @@ async fn a_full_disk_fails_writes_and_leaves_reads_alone() {
     let (journal, is_full) = crate::journal::disk::tests::flaky(dir.path());
     let registry = lockstep_api::builtin::registry();
     let journal: Box<dyn Journal> = Box::new(journal);
-    let cluster = Cluster::with_journal(registry, Limits::default(), Some(journal)).unwrap();
+    let cluster =
+        Cluster::with_journal(Catalog::new(registry), Limits::default(), Some(journal)).unwrap();
     with_namespace(&cluster).await;
     let before = cluster.snapshot().revision();
     let maps = resource(&cluster, "configmaps");
@@ -217,7 +230,8 @@ fn squeamish(deletions: Deletions) -> (Cluster, Arc<AtomicUsize>) {
     let refused = Arc::new(AtomicUsize::new(0));
     let journal = Squeamish { deletions, refused: Arc::clone(&refused) };
     let registry = lockstep_api::builtin::registry();
-    let cluster = Cluster::with_journal(registry, Limits::default(), Some(Box::new(journal)));
+    let cluster =
+        Cluster::with_journal(Catalog::new(registry), Limits::default(), Some(Box::new(journal)));
     (cluster.unwrap(), refused)
 }
 
@@ -306,7 +320,8 @@ async fn a_dry_run_shows_nothing_that_may_be_given_up() {
     let is_waiting = Arc::new(AtomicUsize::new(0));
     let journal = Slow { is_waiting: Arc::clone(&is_waiting), go };
     let registry = lockstep_api::builtin::registry();
-    let cluster = Cluster::with_journal(registry, Limits::default(), Some(Box::new(journal)));
+    let cluster =
+        Cluster::with_journal(Catalog::new(registry), Limits::default(), Some(Box::new(journal)));
     let cluster = cluster.unwrap();
     with_namespace(&cluster).await;
     let maps = resource(&cluster, "configmaps");
@@ -374,7 +389,13 @@ async fn lists_by_name_and_in_pages_keep_nothing_behind() {
 async fn an_idle_table_lets_go_of_its_last_batch() {
     let registry = lockstep_api::builtin::registry();
     let limits = Limits { age_max: Duration::ZERO, ..Limits::default() };
-    let cluster = Cluster::open(Options { registry, data_dir: None, limits }).unwrap();
+    let cluster = Cluster::open(Options {
+        registry,
+        data_dir: None,
+        limits,
+        queueing: QueueingPolicy::default(),
+    })
+    .unwrap();
     let namespaces = resource(&cluster, "namespaces");
     let filter = Filter::new(&namespaces, None, Selectors::default());
     let mut late = cluster.watch(filter.clone(), WatchStart::Now).await.unwrap();

@@ -8,6 +8,7 @@ use super::{
     call::{Address, Call},
     error::wrong_method,
     request::{ResourcePath, Verb},
+    respond,
     reviews::{self, is_review},
     subresources, verbs,
 };
@@ -31,29 +32,45 @@ pub(crate) async fn resource(
     }
     check_path(resource, &path)?;
     check_verb(resource, &path)?;
+    let deprecation = resource.strategy.deprecation();
     let address = Address {
         resource: resource.clone(),
         namespace: path.namespace,
         name: path.name.unwrap_or_default(),
     };
-    if let Some(sub) = path.subresource {
-        return subresources::answer(&call, &address, &sub, path.verb, body, permit).await;
+    let mut response = match path.subresource {
+        Some(sub) => subresources::answer(&call, &address, &sub, path.verb, body, permit).await,
+        None => answer(&call, &address, path.verb, body, permit).await,
+    }?;
+    if let Some(text) = deprecation {
+        respond::add_warnings(response.headers_mut(), &[text.to_owned()]);
     }
-    match path.verb {
-        Verb::Get => verbs::get(&call, &address),
-        Verb::List => verbs::list(&call, &address).await,
-        Verb::Watch => verbs::watch(&call, &address, permit).await,
+    Ok(response)
+}
+
+/// Answers a request about objects themselves.
+async fn answer(
+    call: &Call,
+    address: &Address,
+    verb: Verb,
+    body: Body,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Response, Status> {
+    match verb {
+        Verb::Get => verbs::get(call, address),
+        Verb::List => verbs::list(call, address).await,
+        Verb::Watch => verbs::watch(call, address, permit).await,
         Verb::Create if is_review(&address.resource) => {
-            reviews::answer(&call, &address.resource, body).await
+            reviews::answer(call, &address.resource, body).await
         }
         Verb::Create if address.resource.kind == "Binding" => {
-            subresources::bind_by_body(&call, address.namespace(), body).await
+            subresources::bind_by_body(call, address.namespace(), body).await
         }
-        Verb::Create => verbs::create(&call, &address, body).await,
-        Verb::Update => verbs::update(&call, &address, None, body).await,
-        Verb::Patch => verbs::patch(&call, &address, None, body).await,
-        Verb::Delete => verbs::delete(&call, &address, body).await,
-        Verb::DeleteCollection => verbs::delete_collection(&call, &address, body).await,
+        Verb::Create => verbs::create(call, address, body).await,
+        Verb::Update => verbs::update(call, address, None, body).await,
+        Verb::Patch => verbs::patch(call, address, None, body).await,
+        Verb::Delete => verbs::delete(call, address, body).await,
+        Verb::DeleteCollection => verbs::delete_collection(call, address, body).await,
         Verb::Unknown => Err(wrong_method()),
     }
 }

@@ -73,5 +73,7 @@ async fn without_cgroups_processes_are_limited_one_by_one() {
     assert_eq!(node.exited().await.code, 0);
     let log = node.log(&id);
     assert!(log.contains("refused"), "{log}");
-    assert!(log.starts_with("10"), "{log}");
+    // Whoever runs this may be nice already.
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert!(log.starts_with(&(own + 10).min(19).to_string()), "{log}");
 }

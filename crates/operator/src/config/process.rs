@@ -5,6 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde::{Deserialize, Deserializer, de};
 
+use super::ConfigError;
+
 /// The parts of the file that are about the process. What is absent is for flags and defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Process {
@@ -16,6 +18,31 @@ pub struct Process {
     pub health: Health,
     /// How fast requests may be sent.
     pub client_connection: ClientConnection,
+}
+
+impl Process {
+    /// Adds what another document says.
+    pub(super) fn add(&mut self, other: Self) -> Result<(), ConfigError> {
+        let Self { leader_election, metrics, health, client_connection } = other;
+        add(&mut self.leader_election, leader_election, "leaderElection")?;
+        add(&mut self.metrics, metrics, "metrics")?;
+        add(&mut self.health, health, "health")?;
+        add(&mut self.client_connection, client_connection, "clientConnection")
+    }
+}
+
+/// Puts what is said in place of nothing. The process is one: of two documents only one may say how
+/// a part of it works.
+fn add<T: Default + PartialEq>(slot: &mut T, said: T, part: &str) -> Result<(), ConfigError> {
+    let nothing = T::default();
+    if said == nothing {
+        return Ok(());
+    }
+    if *slot != nothing && *slot != said {
+        return Err(ConfigError::SaidTwice { part: part.to_owned() });
+    }
+    *slot = said;
+    Ok(())
 }
 
 /// Who of several operators works.

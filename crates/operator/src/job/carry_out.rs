@@ -37,9 +37,11 @@ pub(super) enum Answer {
 pub(super) enum OfJobs {}
 
 impl Kind for OfJobs {
+    type Key = Key;
     type Step = Step;
     type Answer = Answer;
     type Message = Message;
+    type Shared = ();
 
     const NAME: &'static str = "job";
 

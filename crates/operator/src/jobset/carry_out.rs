@@ -9,14 +9,14 @@ use kube::api::PostParams;
 use kube::{Api, Client, Resource};
 use lockstep_api::jobset::JobSet;
 use lockstep_control::plan::jobset::{
-    JobRef, Resize, Resumption, StatusWrite, Step, claim_leaving,
+    Annotation, JobRef, Resize, Resumption, StatusWrite, Step, claim_leaving,
 };
 use lockstep_control::plan::{Key, Refusal, RefusalKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::Message;
+use super::{Message, in_place};
 use crate::metrics::{Metrics, QueueMetrics};
 use crate::passes::{Kind, Pass};
 use crate::requests::refusal;
@@ -25,6 +25,7 @@ use crate::write;
 /// What became of a request.
 pub(super) enum Answer {
     StatusWritten(Box<JobSet>),
+    Annotated(Box<JobSet>),
     JobWritten(Job),
     /// Nothing is left of it.
     JobDeleted(JobRef),
@@ -49,9 +50,12 @@ pub(super) enum Answer {
 pub(super) enum OfJobSets {}
 
 impl Kind for OfJobSets {
+    type Key = Key;
     type Step = Step;
     type Answer = Answer;
     type Message = Message;
+    /// What lets agents in.
+    type Shared = Option<in_place::Keys>;
 
     const NAME: &'static str = "jobset";
 
@@ -107,6 +111,14 @@ impl Kind for OfJobSets {
                 let answer = create_service(client, &service).await;
                 pass.tell(answer).await
             }
+            Step::Annotate(annotation) => annotate(pass, &annotation).await,
+            Step::PutTicket(ticket) => {
+                let Some(keys) = pass.shared() else { return true };
+                match in_place::put_ticket(client, &pass.key, keys, &ticket).await {
+                    Ok(()) => true,
+                    Err(refusal) => pass.tell(Answer::Failed(refusal)).await,
+                }
+            }
             Step::CreateClaims(claims) => {
                 let uid = pass.uid();
                 let create = |claim| create_claim(client.clone(), uid.to_owned(), claim);
@@ -135,6 +147,19 @@ async fn write_status(pass: &Pass<OfJobSets>, wanted: &StatusWrite) -> bool {
     let written = write::jobset_status(pass.client(), object, version, &wanted.status);
     pass.tell(match written.await {
         Ok(jobset) => Answer::StatusWritten(Box::new(jobset)),
+        Err(error) => Answer::Failed(refusal(&error)),
+    })
+    .await
+}
+
+async fn annotate(pass: &Pass<OfJobSets>, wanted: &Annotation) -> bool {
+    let Key { namespace, name } = &pass.key;
+    let object = (namespace.as_str(), name.as_str(), wanted.uid.as_str());
+    let annotation = (wanted.key.as_str(), wanted.value.as_str());
+    let version = &wanted.resource_version;
+    let written = write::annotate_jobset(pass.client(), object, version, annotation);
+    pass.tell(match written.await {
+        Ok(jobset) => Answer::Annotated(Box::new(jobset)),
         Err(error) => Answer::Failed(refusal(&error)),
     })
     .await
@@ -209,7 +234,10 @@ async fn create_claim(
 
 /// Creates an object. If there is one of its name already, that one comes with the refusal, unless
 /// it has gone meanwhile.
-async fn create_or_find<K>(client: &Client, object: &K) -> Result<K, (Refusal, Option<K>)>
+pub(super) async fn create_or_find<K>(
+    client: &Client,
+    object: &K,
+) -> Result<K, (Refusal, Option<K>)>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
         + Clone

@@ -1,34 +1,31 @@
 //! The connection to whoever leads. It is always being made or kept; nothing waits for it.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_control::plan::restart::{Order, Worker};
-use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
-use tokio_rustls::TlsConnector;
 
+use crate::dial::{Address, Trust, dial};
+use crate::ticket::Ticket;
+use crate::valkey::Server;
 use crate::wire::{Down, Hello, PROTOCOL, Refusal, Status, Up, frame, read};
 
-/// Where an orchestrator listens: a name or an address, and a port.
-#[derive(Clone, Debug)]
-pub struct Address {
-    /// The name or address.
-    pub host: String,
-    /// The port.
-    pub port: u16,
+/// How an agent reaches whoever leads.
+#[derive(Clone)]
+pub enum Via {
+    /// It listens here.
+    Hub(Address, Trust),
+    /// It is on this bus, and leads this job there.
+    Bus(Box<Server>, String),
 }
 
-/// Whether and how an orchestrator has to prove itself.
-#[derive(Clone)]
-pub enum Trust {
-    /// It has not: for networks in which nobody else can listen.
-    Anyone,
-    /// With a certificate that this accepts.
-    Tls(Arc<rustls::ClientConfig>),
+impl Via {
+    /// A bus. Which job is led there the ticket says; `None` if it does not.
+    pub fn bus(server: Server, ticket: &str) -> Option<Self> {
+        Some(Self::Bus(Box::new(server), Ticket::read(ticket)?.job))
+    }
 }
 
 /// What a connection brings.
@@ -44,15 +41,13 @@ pub(super) enum News {
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The longest for an agent whose worker is down: it is what all others wait for.
 const URGENT_WAIT: Duration = Duration::from_millis(500);
-/// How long it may take to connect.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Keeps an agent connected.
 pub(super) struct Link {
-    pub(super) address: Address,
-    pub(super) trust: Trust,
+    pub(super) via: Via,
     pub(super) ticket: String,
     pub(super) pod: String,
+    pub(super) session: u64,
     pub(super) latest: watch::Receiver<Option<Status>>,
     pub(super) tell: mpsc::Sender<News>,
 }
@@ -86,21 +81,9 @@ impl Link {
     }
 
     async fn once(&mut self, has_heard: &mut bool) -> io::Result<()> {
-        let Address { host, port } = &self.address;
-        let connecting = TcpStream::connect((host.as_str(), *port));
-        let stream = tokio::time::timeout(CONNECT_WITHIN, connecting).await??;
-        stream.set_nodelay(true)?;
-        let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 10_000);
-        match &self.trust {
-            Trust::Anyone => self.talk(stream, has_heard).await,
-            Trust::Tls(config) => {
-                let name = ServerName::try_from(host.clone())
-                    .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-                let connector = TlsConnector::from(Arc::clone(config));
-                let handshake = connector.connect(name, stream);
-                let stream = tokio::time::timeout(CONNECT_WITHIN, handshake).await??;
-                self.talk(stream, has_heard).await
-            }
+        match self.via.clone() {
+            Via::Hub(address, trust) => self.talk(dial(&address, &trust).await?, has_heard).await,
+            Via::Bus(server, job) => self.talk_on_bus(&server, &job, has_heard).await,
         }
     }
 
@@ -152,7 +135,7 @@ impl Link {
     }
 }
 
-fn refused(refusal: &Refusal) -> io::Error {
+pub(super) fn refused(refusal: &Refusal) -> io::Error {
     // What will not change by waiting is worth a word.
     match refusal {
         Refusal::Protocol(_) | Refusal::Ticket => tracing::error!("not let in: {refusal}"),

@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 
 use lockstep_control::plan::restart::Cause;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::log::{Ear, Log};
 use crate::children;
 
 /// A child that has ended.
@@ -28,11 +29,13 @@ pub(super) struct Worker {
     group: Option<Pid>,
     /// Whether something was started, so that there is something to be gone.
     is_there: bool,
+    /// What it writes, if that is listened to; otherwise it goes where this program's does.
+    log: Option<Log>,
 }
 
 impl Worker {
-    pub(super) const fn new(command: Vec<OsString>) -> Self {
-        Self { command, main: None, group: None, is_there: false }
+    pub(super) fn new(command: Vec<OsString>, ear: Option<Ear>) -> Self {
+        Self { command, main: None, group: None, is_there: false, log: ear.map(Log::new) }
     }
 
     /// Starts the worker, in a group of its own.
@@ -54,12 +57,26 @@ impl Worker {
                 Ok(())
             });
         }
-        let child = command.spawn().map_err(|error| {
+        if self.log.is_some() {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let mut child = command.spawn().map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", program.to_string_lossy()))
         })?;
         let pid = Pid::from_child(&child);
         (self.main, self.group, self.is_there) = (Some(pid), Some(pid), true);
+        if let Some(log) = &mut self.log {
+            // One that nobody can listen to finds its output closed, and ends of it.
+            log.follow(&mut child).unwrap_or_else(|error| tracing::error!(%error, "no log"));
+        }
         Ok(())
+    }
+
+    /// Lets what it wrote last be passed on.
+    pub(super) fn finish(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.finish();
+        }
     }
 
     /// Asks all of it to end.

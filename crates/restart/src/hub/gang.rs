@@ -1,23 +1,27 @@
 //! One gang: its orchestrator, and the task that does what the orchestrator asks for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use lockstep_control::plan::restart::{
-    Effect, Expected, Moment, Orchestrator, Reason, Record, Report, Terms, Waterfall,
+    Cause, Effect, Expected, Moment, Orchestrator, Order, Reason, Record, Report, Terms, Waiting,
+    Waterfall, Worker, Workers,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
-use super::mailbox::Mailbox;
+use super::mailbox::Carrier;
 use super::roster::{Roster, Seat};
 use super::store::{RecordStore, Written};
 use crate::wire::{Down, Status, frame};
 
 /// What happens to a gang.
-pub(super) enum Input {
-    Connected { link: u64, seat: Seat, mailbox: Arc<Mailbox> },
+pub(crate) enum Input {
+    Connected { link: u64, seat: Seat, way: Way },
+    OnAir(Arc<dyn Carrier>),
     Heard { link: u64, status: Status },
     Lost { link: u64 },
     PodSeen(Seat),
@@ -28,7 +32,15 @@ pub(super) enum Input {
     Regenerated { generation: u32, is_counted: bool },
     Amended(Box<Terms>),
     Stored { version: (u64, u64), written: Written },
-    Stop,
+    Describe(oneshot::Sender<Description>),
+}
+
+/// How an agent is reached.
+pub(crate) struct Way {
+    /// What carries an order to it alone.
+    pub(crate) alone: Arc<dyn Carrier>,
+    /// Whether it hears by itself what goes to all, from what was given with [`Input::OnAir`].
+    pub(crate) is_on_air: bool,
 }
 
 /// What the outside has to do for a gang, or may want to know.
@@ -49,17 +61,32 @@ pub enum Happening {
     SteppedDown(u64),
 }
 
+/// What a gang is doing, for people.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// Why it does not move, if so.
+    pub waiting: Option<Waiting>,
+    /// What its workers do.
+    pub workers: Vec<Workers>,
+    /// The worker that failed last, and how.
+    pub last_failure: Option<(u32, Cause)>,
+}
+
 /// How much may wait for a gang before those who bring more have to wait too.
-const INBOX: usize = 4096;
+/// All of a large gang answer at once.
+const INBOX: usize = 32 * 1024;
 /// How much of it is looked at before anything is sent.
 const BATCH: usize = 512;
 
-/// A gang that is led here. The task that leads it ends with the last of these.
+/// A gang that is led here. The task that leads it ends when it is told to, or with the last of
+/// these: each connection has one.
 #[derive(Clone)]
 pub struct Gang {
     inbox: mpsc::Sender<Input>,
     roster: Arc<Roster>,
     record: watch::Receiver<Record>,
+    links: Arc<AtomicU64>,
+    task: AbortHandle,
 }
 
 impl Gang {
@@ -81,14 +108,16 @@ impl Gang {
             machine,
             start: Instant::now(),
             links: HashMap::new(),
+            air: None,
             roster: Arc::clone(&roster),
             store,
             happenings,
             told,
+            detected: HashMap::new(),
             inbox: inbox.downgrade(),
         };
-        tokio::spawn(task.run(inputs));
-        Self { inbox, roster, record }
+        let task = tokio::spawn(task.run(inputs)).abort_handle();
+        Self { inbox, roster, record, links: Arc::default(), task }
     }
 
     /// The last record that was written.
@@ -97,7 +126,7 @@ impl Gang {
     }
 
     /// The place that a pod fills.
-    pub(super) fn seat(&self, uid: &str) -> Option<Seat> {
+    pub(crate) fn seat(&self, uid: &str) -> Option<Seat> {
         self.roster.seat(uid)
     }
 
@@ -141,14 +170,47 @@ impl Gang {
         self.send(Input::Amended(Box::new(terms))).await;
     }
 
-    /// Leads no more: all agents are let go, to look for whoever does.
-    pub async fn stop(&self) {
-        self.send(Input::Stop).await;
+    /// What it is doing; nothing if it is not led any more.
+    pub async fn describe(&self) -> Option<Description> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Input::Describe(answer)).await;
+        answered.await.ok()
     }
 
-    pub(super) async fn send(&self, input: Input) {
+    /// Leads no more, whatever was still to be decided: all agents are let go, to look for whoever
+    /// does. What was decided is still told to those who are there.
+    pub fn stop(&self) {
+        self.task.abort();
+    }
+
+    /// Whether this is the same gang under the same leader.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.roster, &other.roster)
+    }
+
+    /// The number of a connection that is made now.
+    pub(crate) fn next_link(&self) -> u64 {
+        self.links.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Passes all of this on. What is left of it when this is given up is still there.
+    pub(crate) async fn pass_on(&self, inputs: &mut VecDeque<Input>) {
+        while !inputs.is_empty() {
+            let Ok(place) = self.inbox.reserve().await else { return inputs.clear() };
+            if let Some(input) = inputs.pop_front() {
+                place.send(input);
+            }
+        }
+    }
+
+    /// Tells the task that leads. It fails when nobody leads any more.
+    pub(crate) async fn tell(&self, input: Input) -> io::Result<()> {
+        self.inbox.send(input).await.map_err(|_| io::ErrorKind::NotConnected.into())
+    }
+
+    pub(crate) async fn send(&self, input: Input) {
         // A gang that is not led any more has no use for it.
-        let _ = self.inbox.send(input).await;
+        let _ = self.tell(input).await;
     }
 }
 
@@ -156,11 +218,15 @@ struct Task {
     job: String,
     machine: Orchestrator,
     start: Instant,
-    links: HashMap<u64, (Seat, Arc<Mailbox>)>,
+    links: HashMap<u64, (Seat, Way)>,
+    /// What carries an order to all that listen there.
+    air: Option<Arc<dyn Carrier>>,
     roster: Arc<Roster>,
     store: Arc<dyn RecordStore>,
     happenings: mpsc::UnboundedSender<Happening>,
     told: watch::Sender<Record>,
+    /// How long it took until the last failure of each worker that failed was heard of.
+    detected: HashMap<u32, Duration>,
     /// For what comes back from the store; it does not keep the task alive.
     inbox: mpsc::WeakSender<Input>,
 }
@@ -189,17 +255,18 @@ impl Task {
                     self.machine.tick(now);
                 }
             }
-            let mut is_stopped = false;
             for input in batch.drain(..) {
-                is_stopped |= matches!(input, Input::Stop);
                 self.take(input);
             }
             self.carry_out();
-            if is_stopped {
-                break;
-            }
         }
-        self.links.values().for_each(|(_, mailbox)| mailbox.close());
+    }
+
+    fn close_all(&self) {
+        self.links.values().for_each(|(_, way)| way.alone.close());
+        if let Some(air) = &self.air {
+            air.close();
+        }
     }
 
     fn now(&self) -> Moment {
@@ -209,11 +276,15 @@ impl Task {
     fn take(&mut self, input: Input) {
         let now = self.now();
         match input {
-            Input::Connected { link, seat, mailbox } => {
-                self.links.insert(link, (seat, mailbox));
+            Input::Connected { link, seat, way } => {
+                self.links.insert(link, (seat, way));
             }
+            Input::OnAir(air) => self.air = Some(air),
             Input::Heard { link, status } => {
                 let Some((seat, _)) = self.links.get(&link) else { return };
+                if matches!(status.worker, Worker::Failed(..)) {
+                    self.detected.insert(seat.slot, Duration::from_micros(status.ago.into()));
+                }
                 self.machine.heard(link, &report(*seat, status), now);
             }
             Input::Lost { link } => {
@@ -237,7 +308,13 @@ impl Task {
                 Written::Unsure => self.machine.not_committed(version, now),
                 Written::Refused(fence) => self.machine.refused(fence),
             },
-            Input::Stop => {}
+            Input::Describe(answer) => {
+                let _ = answer.send(Description {
+                    waiting: self.machine.waiting(),
+                    workers: self.machine.workers(),
+                    last_failure: self.machine.last_failure().cloned(),
+                });
+            }
         }
     }
 
@@ -246,16 +323,15 @@ impl Task {
         for effect in effects {
             match effect {
                 Effect::Commit(record, expected) => self.write(record, expected),
-                Effect::Broadcast(order) => {
-                    let frame = frame(&Down::Order(order));
-                    for (_, mailbox) in self.links.values() {
-                        mailbox.put(frame.clone());
+                Effect::Broadcast(order) => self.broadcast(&order),
+                Effect::Tell(link, order) => {
+                    if let Some((_, way)) = self.links.get(&link) {
+                        way.alone.carry(&order, &frame(&Down::Order(order)));
                     }
                 }
-                Effect::Tell(link, order) => self.tell(link, frame(&Down::Order(order))),
                 Effect::Close(link) => {
-                    if let Some((_, mailbox)) = self.links.get(&link) {
-                        mailbox.close();
+                    if let Some((_, way)) = self.links.get(&link) {
+                        way.alone.close();
                     }
                 }
                 Effect::Replace(pods) => {
@@ -266,9 +342,13 @@ impl Task {
                     self.happens(Happening::Recreate { generation });
                 }
                 Effect::Fail(reason) => self.happens(Happening::Failed(reason)),
-                Effect::Restarted(waterfall) => self.happens(Happening::Restarted(waterfall)),
+                Effect::Restarted(mut waterfall) => {
+                    waterfall.detected = self.detected.remove(&waterfall.slot).unwrap_or_default();
+                    self.detected.clear();
+                    self.happens(Happening::Restarted(waterfall));
+                }
                 Effect::StepDown(fence) => {
-                    self.links.values().for_each(|(_, mailbox)| mailbox.close());
+                    self.close_all();
                     self.happens(Happening::SteppedDown(fence));
                 }
             }
@@ -279,9 +359,13 @@ impl Task {
         });
     }
 
-    fn tell(&self, link: u64, frame: Bytes) {
-        if let Some((_, mailbox)) = self.links.get(&link) {
-            mailbox.put(frame);
+    fn broadcast(&self, order: &Order) {
+        let frame = frame(&Down::Order(*order));
+        for (_, way) in self.links.values().filter(|(_, way)| !way.is_on_air) {
+            way.alone.carry(order, &frame);
+        }
+        if let Some(air) = &self.air {
+            air.carry(order, &frame);
         }
     }
 
@@ -302,8 +386,15 @@ impl Task {
     }
 }
 
+/// However it ends, nobody is left waiting for it.
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.close_all();
+    }
+}
+
 fn report(seat: Seat, status: Status) -> Report {
     let Seat { slot, pod, generation } = seat;
-    let Status { session, sequence, fence, held, restarts, worker } = status;
+    let Status { session, sequence, fence, held, restarts, worker, ago: _ } = status;
     Report { slot, pod, session, sequence, generation, fence, held, restarts, worker }
 }

@@ -44,7 +44,11 @@ impl Checker {
         }
         let by = match author {
             Author::Controller { number, seen, .. } => (number, seen.pods),
-            Author::Sets { .. } | Author::Node | Author::User | Author::Collector => {
+            Author::Sets { .. }
+            | Author::Queues { .. }
+            | Author::Node
+            | Author::User
+            | Author::Collector => {
                 return Err(Violation(format!("{author:?} wrote the status of {name}")));
             }
         };

@@ -108,7 +108,11 @@ impl Checker {
         let ended_for = ended_for.or_else(|| before.and_then(|before| before.ended_for.clone()));
         let by = match author {
             Author::Controller { number, .. } => Some(number),
-            Author::Sets { .. } | Author::Node | Author::User | Author::Collector => None,
+            Author::Sets { .. }
+            | Author::Queues { .. }
+            | Author::Node
+            | Author::User
+            | Author::Collector => None,
         };
         let is_cut = matches!(author, Author::User | Author::Collector)
             && before.is_some_and(|before| is_cut(before, event));

@@ -11,15 +11,16 @@ use super::{
 use crate::world::Sort;
 
 impl Checker {
-    /// Faults have ended and everything has come to rest: every Job of ours is finished, and no
-    /// pod is held back.
+    /// Faults have ended and everything has come to rest: every Job of ours is finished, or says
+    /// why it waits in its queue, and no pod is held back.
     ///
     /// # Errors
     /// The first thing found that is not as it should be.
-    pub fn check_converged(&self) -> Result<(), Violation> {
+    pub fn check_converged(&self, sort: Sort) -> Result<(), Violation> {
         for job in self.jobs.values().filter(|job| !job.is_gone && job.is_ours()) {
             ensure(!job.is_deleting, || format!("{} never goes", job.name))?;
-            ensure(job.is_finished(), || format!("{} never ends", job.name))?;
+            let may_wait = sort == Sort::Queues;
+            ensure(job.is_finished() || may_wait, || format!("{} never ends", job.name))?;
             ensure(job.spec.ttl_seconds_after_finished.is_none(), || {
                 format!("{} outlives the time it has after its end", job.name)
             })?;
@@ -28,6 +29,9 @@ impl Checker {
             let owner = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner));
             let is_theirs = owner.is_some_and(|job| !job.is_ours() && !job.is_gone);
             ensure(is_theirs, || format!("pod {} keeps its finalizer for ever", pod.name))?;
+        }
+        if sort == Sort::Queues {
+            self.check_queues_converged()?;
         }
         self.check_sets_converged()
     }
@@ -82,7 +86,7 @@ impl Checker {
     pub fn endings(&self, sort: Sort) -> (usize, usize) {
         let ended = |condition: &str| self.jobs.values().filter(|job| job.has(condition)).count();
         match sort {
-            Sort::Jobs => (ended("Complete"), ended("Failed")),
+            Sort::Jobs | Sort::Queues => (ended("Complete"), ended("Failed")),
             Sort::JobSets => self.set_endings(),
         }
     }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Sends a request about `key`, whatever becomes of it, for the controller of this name and number.
 /// Fails when to ask again would change nothing: nobody should have asked.
-pub(super) fn send(
+pub(crate) fn send(
     (call, key): (&impl Call, &Key),
     (actor, number): (&'static str, usize),
     cluster: &mut Cluster,
@@ -113,7 +113,7 @@ fn disturb(api: &mut Api, kind: Kind, name: &str) {
 }
 
 /// A no, as drivers want to hear it.
-pub(super) fn refusal(status: &Status) -> Refusal {
+pub(crate) fn refusal(status: &Status) -> Refusal {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let causes = causes.map(|cause| cause.reason.as_str());
     let kind = RefusalKind::of(status.code, &status.reason, &status.message, causes);

@@ -40,6 +40,9 @@ pub(super) fn cut(step: Step) -> Result<Vec<Call>, Violation> {
         Step::CreateClaims(_) => {
             return Err(Violation("claims are made that nobody asked for".to_owned()));
         }
+        Step::Annotate(_) | Step::PutTicket(_) => {
+            return Err(Violation("nobody asked for restarts in place".to_owned()));
+        }
         Step::ResizeJobs(jobs) => {
             let resize = |Resize { job, size }| {
                 let spec = json!({"parallelism": size, "completions": size});

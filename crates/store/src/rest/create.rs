@@ -60,6 +60,9 @@ fn accept(
     errors.extend(metadata::finalizer_faults(scene, object));
     errors.extend(strategy.validate_create(object));
     errors.extend(admission::claim_faults(scene, object));
+    if let Some(admission) = scene.catalog.admission.as_ref().filter(|_| errors.is_empty()) {
+        errors.extend(admission.validate(scene, object, None));
+    }
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }

@@ -119,6 +119,12 @@ fn accept(
         None => strategy.validate_update(object, old),
         Some(part) => strategy.validate_part_update(part, object, old),
     });
+    if let Some(admission) = &scene.catalog.admission
+        && sub.is_none()
+        && errors.is_empty()
+    {
+        errors.extend(admission.validate(scene, object, Some(old)));
+    }
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }

@@ -1,7 +1,9 @@
 //! `lockstep operator` as a process: how it starts, competes, and gives its place to another.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -29,20 +31,34 @@ pub(super) struct Operator {
 
 impl Operator {
     fn start(binary: &Path, kubeconfig: &Path, folder: &Path, name: &str) -> Result<Self> {
+        // Pods are played on this machine: their agents find the operator and its program here.
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let hub = ["--restart-address", &address, "--restart-bind-address", &address];
+        Self::start_with(binary, kubeconfig, (folder, name), &hub.map(OsString::from))
+    }
+
+    /// Starts one with these arguments on how agents find it.
+    pub(super) fn start_with(
+        binary: &Path,
+        kubeconfig: &Path,
+        (folder, name): (&Path, &str),
+        arguments: &[OsString],
+    ) -> Result<Self> {
         let (log, config) = (folder.join(format!("{name}.log")), folder.join("operator.yaml"));
         fs::write(&config, CONFIGURATION)?;
         let mut command = command(binary, kubeconfig);
         command.arg("--config").arg(config).stdin(Stdio::null()).stderr(File::create(&log)?);
+        command.args(arguments).arg("--agent-path").arg(binary);
         let child = command.spawn().context("cannot start `lockstep operator`")?;
         Ok(Self { child, log })
     }
 
     /// What it wrote.
-    fn said(&self) -> String {
+    pub(super) fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    fn leads(&self) -> bool {
+    pub(super) fn leads(&self) -> bool {
         self.said().contains("leading")
     }
 
@@ -62,6 +78,12 @@ impl Drop for Operator {
             drop(self.child.wait());
         }
     }
+}
+
+/// A port that nobody listens on.
+pub(super) fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("there is no free port")?;
+    Ok(listener.local_addr()?.port())
 }
 
 fn command(binary: &Path, kubeconfig: &Path) -> Command {
@@ -125,7 +147,7 @@ pub(super) fn hand_over(suite: &mut Suite, [first, second]: [Operator; 2]) {
     suite.check("and gives its lease back", Check::new(holder).out_is(""));
 }
 
-fn await_leader(operator: &Operator) -> Result<(), String> {
+pub(super) fn await_leader(operator: &Operator) -> Result<(), String> {
     let begun = Instant::now();
     while !operator.leads() {
         if begun.elapsed() > SUCCESSION {

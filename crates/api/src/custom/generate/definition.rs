@@ -4,10 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{JOBSET, full_name, normal::is_nothing};
+use super::{
+    full_name,
+    normal::is_nothing,
+    package::{Kind, Older, Package},
+};
 use crate::{
-    jobset,
     openapi::{self, REFERENCE},
+    resource::Scope,
 };
 
 /// What a quantity looks like.
@@ -29,19 +33,40 @@ const DROPPED: [&str; 6] = [
 const RULE_NAME: &str =
     "/properties/spec/properties/failurePolicy/properties/rules/items/properties/name";
 
-/// The definition of JobSets.
-pub(super) fn jobsets(schemas: &BTreeMap<String, Value>) -> Value {
-    let columns = jobset::PRINTED.iter().map(|printed| {
-        let mut column = json!({
-            "name": printed.name, "type": printed.kind, "jsonPath": printed.path,
-        });
-        if !printed.description.is_empty() {
-            column["description"] = printed.description.into();
-        }
-        column
+/// The definition of a kind.
+pub(super) fn of(package: &Package, kind: &Kind, schemas: &BTreeMap<String, Value>) -> Value {
+    let mut names = json!({
+        "kind": kind.kind,
+        "listKind": format!("{}List", kind.kind),
+        "plural": kind.plural,
+        "singular": kind.kind.to_lowercase(),
     });
-    let root = &schemas[&full_name(&JOBSET, jobset::KIND)];
-    let mut schema = Resolver { schemas }.resolved(root, Origin::Ours);
+    if !kind.short_names.is_empty() {
+        names["shortNames"] = json!(kind.short_names);
+    }
+    let scope = match kind.scope {
+        Scope::Cluster => "Cluster",
+        Scope::Namespaced => "Namespaced",
+    };
+    let older = package.older.as_ref().map(|older| unserved(kind, older));
+    let versions: Vec<Value> = older.into_iter().chain([stored(package, kind, schemas)]).collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{}", kind.plural, package.group)},
+        "spec": {
+            "group": package.group,
+            "names": names,
+            "scope": scope,
+            "versions": versions,
+        },
+    })
+}
+
+/// The version that is stored.
+fn stored(package: &Package, kind: &Kind, schemas: &BTreeMap<String, Value>) -> Value {
+    let root = &schemas[&full_name(package.prefix, kind.kind)];
+    let mut schema = Resolver { prefix: package.prefix, schemas }.resolved(root, Origin::Ours);
     schema["properties"]["metadata"] = json!({"type": "object"});
     if let Some(schema) = schema.as_object_mut() {
         schema.remove("x-kubernetes-group-version-kind");
@@ -50,29 +75,59 @@ pub(super) fn jobsets(schemas: &BTreeMap<String, Value>) -> Value {
     if let Some(name) = schema.pointer_mut(RULE_NAME) {
         name["default"] = "".into();
     }
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{}", jobset::PLURAL, jobset::GROUP)},
-        "spec": {
-            "group": jobset::GROUP,
-            "names": {
-                "kind": jobset::KIND,
-                "listKind": format!("{}List", jobset::KIND),
-                "plural": jobset::PLURAL,
-                "singular": "jobset",
-            },
-            "scope": "Namespaced",
-            "versions": [{
-                "name": jobset::VERSION,
-                "served": true,
-                "storage": true,
-                "additionalPrinterColumns": columns.collect::<Vec<_>>(),
-                "schema": {"openAPIV3Schema": schema},
-                "subresources": {"status": {}},
-            }],
-        },
-    })
+    let mut version = json!({
+        "name": package.version,
+        "served": true,
+        "storage": true,
+        "schema": {"openAPIV3Schema": schema},
+    });
+    add_parts(kind, &mut version);
+    version
+}
+
+/// A version that the embedded server converts. A cluster that knows it by this definition only has
+/// nobody to convert it, so it is not served there, and its schema, which nothing is ever checked
+/// by, says nothing.
+fn unserved(kind: &Kind, older: &Older) -> Value {
+    let mut version = json!({
+        "name": older.version,
+        "served": false,
+        "storage": false,
+        "deprecated": true,
+        "deprecationWarning": older.warning,
+        "schema": {"openAPIV3Schema":
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+    });
+    if kind.has_status {
+        version["subresources"] = json!({"status": {}});
+    }
+    version
+}
+
+/// What a version has beside its schema.
+fn add_parts(kind: &Kind, version: &mut Value) {
+    let columns = kind.printed.iter().map(|printed| {
+        let mut column = json!({
+            "name": printed.name, "type": printed.kind, "jsonPath": printed.path,
+        });
+        if !printed.description.is_empty() {
+            column["description"] = printed.description.into();
+        }
+        if printed.priority != 0 {
+            column["priority"] = printed.priority.into();
+        }
+        column
+    });
+    if !kind.printed.is_empty() {
+        version["additionalPrinterColumns"] = columns.collect();
+    }
+    if kind.has_status {
+        version["subresources"] = json!({"status": {}});
+    }
+    if !kind.selectable.is_empty() {
+        let fields = kind.selectable.iter().map(|field| json!({"jsonPath": format!(".{field}")}));
+        version["selectableFields"] = fields.collect();
+    }
 }
 
 /// Whose schema it is: descriptions of published ones would make the definition too large to be
@@ -84,6 +139,7 @@ enum Origin {
 }
 
 struct Resolver<'a> {
+    prefix: &'static str,
     schemas: &'a BTreeMap<String, Value>,
 }
 
@@ -131,7 +187,7 @@ impl Resolver<'_> {
                 schema
             }
             "ObjectMeta" => {
-                let embedded = full_name(&JOBSET, "EmbeddedObjectMeta");
+                let embedded = full_name(self.prefix, "EmbeddedObjectMeta");
                 self.resolved(&self.schemas[&embedded], Origin::Published)
             }
             short => match self.schemas.get(name) {

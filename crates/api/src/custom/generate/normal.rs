@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Kind, full_name};
+use super::full_name;
 use crate::openapi::REFERENCE;
 
 /// A schema as derived, in the form of published ones.
-pub(super) fn form(kind: &Kind, schema: Value) -> Value {
+pub(super) fn form(prefix: &str, schema: Value) -> Value {
     let Value::Object(members) = schema else { return schema };
-    object(kind, members)
+    object(prefix, members)
 }
 
-fn object(kind: &Kind, mut schema: Map<String, Value>) -> Value {
+fn object(prefix: &str, mut schema: Map<String, Value>) -> Value {
     for key in ["title", "$schema"] {
         schema.remove(key);
     }
@@ -26,7 +26,7 @@ fn object(kind: &Kind, mut schema: Map<String, Value>) -> Value {
         schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         for (name, property) in properties.iter_mut() {
-            let mut normal = form(kind, property.take());
+            let mut normal = form(prefix, property.take());
             let is_required = required.iter().any(|one| one == name);
             if let Some(normal) = normal.as_object_mut()
                 && (is_required || normal.get("default").is_some_and(is_nothing))
@@ -38,12 +38,12 @@ fn object(kind: &Kind, mut schema: Map<String, Value>) -> Value {
     }
     for key in ["items", "additionalProperties"] {
         if let Some(inner) = schema.get_mut(key) {
-            *inner = form(kind, inner.take());
+            *inner = form(prefix, inner.take());
         }
     }
     if let Some(target) = schema.get("$ref").and_then(Value::as_str) {
         let name = target.strip_prefix(REFERENCE).unwrap_or(target);
-        let target = format!("{REFERENCE}{}", full_name(kind, name));
+        let target = format!("{REFERENCE}{}", full_name(prefix, name));
         schema.insert("$ref".to_owned(), target.into());
     }
     Value::Object(schema)

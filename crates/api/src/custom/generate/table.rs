@@ -7,22 +7,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Kind, full_name, one_per_line};
+use super::one_per_line;
 use crate::openapi::REFERENCE;
 
-/// The table, one type per line.
-pub(super) fn text(kinds: &[&Kind], schemas: &BTreeMap<String, Value>) -> String {
-    let named = kinds.iter().map(|kind| {
-        let path = format!("{}/{}/{}", kind.group, kind.version, kind.kind);
-        (path, Value::from(full_name(kind, kind.kind)))
-    });
+/// The table, one type per line; `named` are the kinds.
+pub(super) fn text(named: &BTreeMap<String, Value>, schemas: &BTreeMap<String, Value>) -> String {
     let mut types = BTreeMap::new();
     for (name, schema) in schemas {
         if schema["properties"].is_object() && !is_list(schema) {
             add_struct(name, schema, schemas, &mut types);
         }
     }
-    format!("{{\"kinds\":{},\"types\":{}}}\n", one_per_line(&named.collect()), one_per_line(&types))
+    format!("{{\"kinds\":{},\"types\":{}}}\n", one_per_line(named), one_per_line(&types))
 }
 
 /// Lists of objects are never decoded.
@@ -81,6 +77,9 @@ fn type_name(
             _ => name.to_owned(),
         };
     }
+    if property["x-kubernetes-preserve-unknown-fields"] == true {
+        return "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1".to_owned();
+    }
     if property["x-kubernetes-int-or-string"] == true {
         return "io.k8s.apimachinery.pkg.util.intstr.IntOrString".to_owned();
     }
@@ -107,19 +106,18 @@ fn type_name(
     name
 }
 
+/// Types of ours that stand for published ones: the same but for the metadata in them.
+const STAND_INS: [&str; 4] =
+    ["JobSpec", "JobTemplateSpec", "PersistentVolumeClaim", "PodTemplateSpec"];
+
 /// The name of a struct as Go's messages have it.
 fn go_name(name: &str, schemas: &BTreeMap<String, Value>) -> String {
-    let short = name.rsplit('.').next().unwrap_or(name);
-    let is_published = crate::openapi::published(&published_twin(short)).is_some();
-    let version = if schemas.contains_key(name) && !is_published { "v1alpha2" } else { "v1" };
+    let mut parts = name.rsplit('.');
+    let short = parts.next().unwrap_or(name);
+    if short == "Quantity" {
+        return "resource.Quantity".to_owned();
+    }
+    let is_ours = schemas.contains_key(name) && !STAND_INS.contains(&short);
+    let version = parts.next().filter(|_| is_ours).unwrap_or("v1");
     format!("{version}.{short}")
-}
-
-/// The published type that one of ours stands for, if there is one of that name.
-fn published_twin(short: &str) -> String {
-    let package = match short {
-        "JobSpec" | "JobTemplateSpec" => "batch",
-        _ => "core",
-    };
-    format!("io.k8s.api.{package}.v1.{short}")
 }

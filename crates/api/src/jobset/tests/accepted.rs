@@ -218,15 +218,6 @@ fn a_template_may_mount_the_claims_of_its_set() {
     assert_eq!(said, Vec::<String>::new());
 }
 
-#[test]
-fn who_asks_for_restarts_in_place_is_told_that_there_are_none_yet() {
-    let mut object = created(&manifest(json!({})));
-    assert_eq!(JOBSET.warnings(&object, None), Vec::<String>::new());
-    object["metadata"]["annotations"] = json!({"alpha.jobset.sigs.k8s.io/inplace-timeout": "60s"});
-    let [warning] = &JOBSET.warnings(&object, None)[..] else { panic!("one warning") };
-    assert!(warning.contains("inplace-timeout") && warning.contains("so far"), "{warning}");
-}
-
 // rule: jobset 1.4
 #[test]
 fn an_expression_that_does_not_compile_is_taken_with_a_warning() {

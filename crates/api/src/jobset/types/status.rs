@@ -57,6 +57,76 @@ pub struct LockstepStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub last_restarts: Vec<RestartRecord>,
+    /// How the workers of a set that restarts in place are doing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_place: Option<InPlaceStatus>,
+}
+
+/// InPlaceStatus says how the workers of a set that restarts in place are doing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InPlaceStatus {
+    /// How often the workers were started anew; 0 is their first start.
+    pub epoch: i32,
+    /// How often they were restarted, counted or not.
+    pub restarts: i32,
+    /// Where they are: Forming, Running, Stopping, Recreating, Suspended, Surrendered, Succeeding
+    /// or Failed.
+    pub phase: String,
+    /// What they wait for, when they have been waiting for some time.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub waiting: String,
+    /// What the workers do, those that do the same together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub workers: Vec<InPlaceWorkers>,
+    /// The last restarts in place, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub last_restarts: Vec<InPlaceRestart>,
+}
+
+/// InPlaceWorkers are workers that do the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InPlaceWorkers {
+    /// What they do: Completed, Failed, Missing, Running, Starting, Stopping, Succeeded or Waiting.
+    pub state: String,
+    /// The epoch they were started for; absent for those that were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<i32>,
+    /// How many they are.
+    pub count: i32,
+    /// Which, by the numbers of their places in the set, such as 0,2-5.
+    pub places: String,
+}
+
+/// InPlaceRestart is one restart in place, and how long each part of it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InPlaceRestart {
+    /// The epoch it led to.
+    pub epoch: i32,
+    /// When all workers were running again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "published::time")]
+    pub time: Option<Time>,
+    /// The worker that failed first.
+    pub worker: String,
+    /// What had happened to it.
+    pub cause: String,
+    /// Microseconds from the failure until it was heard of.
+    pub detected_micros: i64,
+    /// From then until the restart was decided and written down.
+    pub decided_micros: i64,
+    /// From then until nothing was left to stop.
+    pub stopped_micros: i64,
+    /// From then until all workers waited at the barrier.
+    pub gathered_micros: i64,
+    /// From then until the release was written down.
+    pub released_micros: i64,
+    /// From then until all workers were running.
+    pub running_micros: i64,
 }
 
 /// EndedJobs says which Jobs of one replicated job have ended.
@@ -97,6 +167,25 @@ pub struct RestartRecord {
     /// The message of that condition.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+impl InPlaceRestart {
+    /// How long all of it took, in microseconds.
+    pub fn total_micros(&self) -> i64 {
+        self.parts().into_iter().map(|(_, micros)| micros).sum()
+    }
+
+    /// Its parts by name, each with how long it took in microseconds.
+    pub const fn parts(&self) -> [(&'static str, i64); 6] {
+        [
+            ("detected", self.detected_micros),
+            ("decided", self.decided_micros),
+            ("stopped", self.stopped_micros),
+            ("barrier", self.gathered_micros),
+            ("released", self.released_micros),
+            ("running", self.running_micros),
+        ]
+    }
 }
 
 /// ReplicatedJobStatus says how far one replicated job is.

@@ -158,3 +158,81 @@ fn a_pod_that_was_started_too_often_is_named_with_whoever_ended_it() {
     assert!(text.ends_with(want), "{text}");
     assert_eq!(containers(&model).len(), 1);
 }
+
+#[test]
+fn the_card_of_a_job_that_a_queue_gave_up_says_why_and_how_to_go_on() {
+    use crate::queueing::workload::tests::{condition, object};
+    let mut text = String::new();
+    for is_private in [true, false] {
+        let mut model = Model::new(is_private);
+        for name in ["late", "large"] {
+            model.add(&json!({"kind": "Job", "spec": {"suspend": true}, "metadata": {
+                "namespace": "default", "name": name, "uid": name,
+                "labels": {"kueue.x-k8s.io/queue-name": "team"}}}));
+        }
+        let mut off = object(
+            "late",
+            0,
+            json!({"conditions": [condition("Evicted", true,
+            "DeactivatedDueToRequeuingLimitExceeded", "The workload is deactivated due to \
+            exceeding the maximum number of re-queuing retries")]}),
+        );
+        off["spec"]["active"] = json!(false);
+        off["status"]["schedulingStats"] = json!({"evictions": [
+            {"reason": "PodsReadyTimeout", "underlyingCause": "WaitForStart", "count": 3}]});
+        let mut pod = worker("late", 0, 0, 0);
+        pod["status"] = json!({"phase": "Pending", "conditions": [{"reason": "Unschedulable",
+            "message": "0/1 nodes are available: 1 Insufficient cpu."}]});
+        model.see_pod(&pod);
+        model.pod_gone("default", "late-0-x", "late-0");
+        model.see_workload(&off);
+        model.see_workload(&object(
+            "large",
+            0,
+            json!({"conditions": [condition(
+            "lockstep.dev/Waiting", true, "NeverFits", "can never fit into ClusterQueue pool: \
+            asks for 40 cpu, 12 at most\nraise nominalQuota of cpu of ClusterQueue pool by 28")]}),
+        ));
+        text.push_str(if is_private { "--- a cluster of its own\n" } else { "--- --cluster\n" });
+        text.push_str(&lines(&model, &Evidence::default(), Paint::new(false)).join("\n"));
+        text.push('\n');
+    }
+    golden::check("run-card-queued.txt", &text);
+}
+
+#[test]
+fn the_card_of_a_set_that_restarted_in_place_names_the_limit_and_the_worker() {
+    use crate::run::jobset::{
+        in_place::tests::{restart, restarting},
+        tests::condition,
+    };
+    let mut text = String::new();
+    let reached = "jobset failed due to reaching max number of restarts (first failed job: \
+                   train-workers-0)";
+    let stuck = "jobset failed because its workers do not get anywhere: they failed 11 times in a \
+                 row soon after they were started: last train-workers-0-1 exited with code 1";
+    for (reason, message) in [("ReachedMaxRestarts", reached), ("NoProgress", stuck)] {
+        let mut model = Model::new(true);
+        model.add(&restarting(json!({"epoch": 0, "phase": "Running", "restarts": 0})));
+        let mut child = job("train-workers-0", "", "");
+        child["metadata"]["labels"] = json!({"jobset.sigs.k8s.io/jobset-name": "train",
+            "jobset.sigs.k8s.io/jobset-uid": "train",
+            "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+            "jobset.sigs.k8s.io/restart-attempt": "0"});
+        child["status"]["conditions"] = json!([]);
+        model.see_job(&child);
+        for (index, code) in [(0, 143), (1, 1)] {
+            let mut pod = worker("train-workers-0", index, code, 5);
+            pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:10Z");
+            model.see_pod(&pod);
+        }
+        let mut failed = restarting(json!({"epoch": 2, "phase": "Failed", "restarts": 4,
+            "lastRestarts": [restart(1), restart(2)]}));
+        failed["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/inplace-restarts"] = json!("4");
+        failed["status"]["conditions"] = json!([condition("Failed", true, reason, message)]);
+        model.see_set(&failed);
+        text.push_str(&lines(&model, &Evidence::default(), Paint::new(false)).join("\n"));
+        text.push_str("\n\n");
+    }
+    golden::check("run-card-in-place.txt", &text);
+}

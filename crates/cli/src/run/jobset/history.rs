@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lockstep_api::{
-    jobset::{RestartRecord, names},
-    reasons::jobset::{FAILURE_POLICY_PREFIX, RESTARTING},
+    jobset::{InPlaceWorkers, RestartRecord, names},
+    reasons::jobset::{FAILURE_POLICY_PREFIX, IN_PLACE_RESTART_FAILED, RESTARTING},
 };
 
 use super::JobSet;
@@ -40,6 +40,8 @@ pub(crate) struct Restart {
     pub(crate) jobs: Vec<String>,
     /// Why the Job failed, if whoever decided wrote it down.
     pub(crate) reason: String,
+    /// What had happened to the worker that could not be restarted in place.
+    pub(crate) message: String,
 }
 
 impl Restart {
@@ -52,7 +54,13 @@ impl Restart {
             action: record.action.clone(),
             jobs: Vec::new(),
             reason: record.reason.clone(),
+            message: record.message.clone(),
         }
+    }
+
+    /// Whether all Jobs are made anew because the workers could not be restarted in place.
+    fn is_recreation(&self) -> bool {
+        self.reason == IN_PLACE_RESTART_FAILED
     }
 }
 
@@ -67,6 +75,12 @@ pub(crate) struct History {
     failures: BTreeMap<(String, String), Failure>,
     /// The same names and attempts, in the order in which they were heard of.
     heard: VecDeque<(String, String)>,
+    /// What was told last of what its workers wait for.
+    pub(crate) wait_told: String,
+    /// What was said of its workers when they were in another phase: nobody may have looked since.
+    pub(super) workers_before: Vec<InPlaceWorkers>,
+    /// How many restarts of the set's own are in its count of all, if that was followed.
+    pub(super) own_in_count: Option<i64>,
 }
 
 impl History {
@@ -122,6 +136,12 @@ impl JobSet {
     /// Goes on from what was known before: what has been restarted since, in order.
     pub(crate) fn go_on_from(&mut self, before: &Self) -> Vec<Restart> {
         self.history = before.history.clone();
+        self.note_own_in_count(before);
+        if let Some((now, before)) = self.in_place().zip(before.in_place())
+            && (now.epoch, &now.phase) != (before.epoch, &before.phase)
+        {
+            self.history.workers_before = before.workers.clone();
+        }
         let mut new = self.whole_restarts(before);
         new.extend(self.single_restarts(before));
         new.iter().for_each(|restart| self.history.add(restart.clone()));
@@ -131,7 +151,10 @@ impl JobSet {
     fn whole_restarts(&self, before: &Self) -> Vec<Restart> {
         let (from, to) = (before.status.restarts, self.status.restarts);
         let restart = |attempt: i32| {
-            let of_all = |record: &&RestartRecord| record.action.starts_with("RestartJobSet");
+            let of_all = |record: &&RestartRecord| {
+                record.action.starts_with("RestartJobSet")
+                    || record.reason == IN_PLACE_RESTART_FAILED
+            };
             let record = self.records(attempt).find(of_all);
             record.map_or_else(|| Restart { attempt, ..Restart::default() }, Restart::of)
         };
@@ -175,7 +198,7 @@ impl JobSet {
                 action: rule.map(|rule| rule.action.as_str()).unwrap_or_default().to_owned(),
                 job,
                 jobs,
-                reason: String::new(),
+                ..Restart::default()
             });
         }
         restarts
@@ -194,6 +217,9 @@ impl JobSet {
 
     /// A restart in one line: `job/j failed (BackoffLimitExceeded): rule r says RestartJobSet`.
     pub(crate) fn restart_words(&self, restart: &Restart) -> String {
+        if restart.is_recreation() {
+            return recreation_words(&restart.message);
+        }
         if restart.job.is_empty() {
             return "a Job failed".to_owned();
         }
@@ -209,6 +235,14 @@ impl JobSet {
         };
         format!("job/{} failed{why}: {rule}", restart.job)
     }
+}
+
+/// Why all Jobs are made anew: `w-0-3 exited with code 1, and not all workers came back in place`.
+pub(crate) fn recreation_words(message: &str) -> String {
+    let why = "not all workers came back in place";
+    // What happened to its pod is no sentence about the worker.
+    let message = message.replacen(" its ", ": its ", 1);
+    if message.is_empty() { why.to_owned() } else { format!("{message}, and {why}") }
 }
 
 /// Action and Job of `applying A failure policy action (first failed job: J)`.

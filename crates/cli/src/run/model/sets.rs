@@ -5,7 +5,11 @@ mod tests;
 
 use serde_json::Value;
 
-use super::{Fate, Model, Name, Seen, is_invalid, is_lasting, is_same, phase_words};
+use super::{
+    Model, Name, Seen,
+    fates::{Fate, is_invalid, is_lasting},
+    is_same, phase_words,
+};
 use crate::run::{
     ends::one_line,
     job::{self, Job},
@@ -23,19 +27,35 @@ impl Model {
             return seen;
         };
         let restarts = set.go_on_from(known);
+        let waits = |set: &JobSet| set.in_place().map(|told| told.waiting.clone());
+        let is_new_wait = waits(&set) != waits(known);
         for restart in &restarts {
             seen.tell(false, restart_note(&set, restart));
+        }
+        for restart in set.restarted_in_place_since(known) {
+            let [what, parts] = set.in_place_note(restart);
+            seen.tell(false, format!("jobset/{} {what}", set.name));
+            seen.tell(false, format!("  {parts}"));
         }
         let words = set_words(&set);
         if known.phase != set.phase && !words.is_empty() {
             seen.tell(false, format!("jobset/{} {words}", set.name));
         }
-        let hindrance = set.hindrance().filter(|_| !self.is_stopping);
+        let hindrance = self.hindrance_of_set(&set).filter(|_| !self.is_stopping);
         if let Some(hindrance) = hindrance
             && self.told.get(&name) != Some(&hindrance)
         {
             seen.tell(true, format!("jobset/{} {hindrance}", set.name));
             self.told.insert(name.clone(), hindrance);
+        }
+        // What was said of an epoch before stands there until more is known.
+        let why = set.why_workers_wait().filter(|_| is_new_wait && !self.is_stopping);
+        if let Some(why) = why {
+            let kind = set.kind_of_wait();
+            if set.history.wait_told != kind {
+                seen.tell(false, format!("jobset/{}: {why}", set.name));
+                set.history.wait_told = kind;
+            }
         }
         let is_active = set.status.replicated_jobs_status.iter().any(|it| it.active > 0);
         // That others run does not make right what can never be made.
@@ -131,11 +151,13 @@ impl Model {
     /// What a JobSet waits for.
     pub(crate) fn why_set_waits(&self, set: &JobSet) -> Option<String> {
         let name = (set.namespace.clone(), set.name.clone());
-        let hindrance = set.hindrance().filter(|_| !self.is_stopping);
+        let hindrance = self.hindrance_of_set(set).filter(|_| !self.is_stopping);
         hindrance
+            .or_else(|| self.why_set_queued(set))
             .or_else(|| self.refusals_of_sets.get(&name).cloned())
             .or_else(|| self.why_ending_before(set))
             .or_else(|| self.why_jobs_wait(set))
+            .or_else(|| set.why_workers_wait())
             .or_else(|| set.why_holds_back())
     }
 
@@ -193,10 +215,13 @@ impl Model {
             jobset::Phase::Failed | jobset::Phase::Gone => return Fate::Failed,
             _ => {}
         }
+        if let Some(fate) = self.fate_of_queued_set(set) {
+            return fate;
+        }
         if !self.is_private {
             return Fate::Going;
         }
-        if set.hindrance().is_some() {
+        if self.hindrance_of_set(set).is_some() {
             // What was running when it was suspended is still being ended.
             return if self.has_stopped() { Fate::Stuck } else { Fate::Going };
         }
@@ -208,7 +233,8 @@ impl Model {
         }
         let going = self.jobs_of(set).filter(|job| !job.has_ended());
         let fates: Vec<Fate> = going.map(|job| self.fate_of_pods(job)).collect();
-        if fates.contains(&Fate::Going) {
+        let is_timed = Self::is_timed(self.workload_of_set(set));
+        if fates.contains(&Fate::Going) || (is_timed && fates.contains(&Fate::Stalled)) {
             Fate::Going
         } else if fates.contains(&Fate::Stalled) || is_refused {
             Fate::Stalled
@@ -230,8 +256,14 @@ impl Model {
         self.refusals_of_sets.get(&name).is_some_and(|words| is_invalid(words))
     }
 
-    /// Whether a Job that a set failed of is not known to have failed yet.
+    /// Whether a Job that a set failed of is not known to have failed yet. Workers that restart in
+    /// place fail no Job: what they wrote last is known when their pods have ended.
     fn awaits_cause(&self, set: &JobSet) -> bool {
+        if set.in_place().is_some_and(|told| told.phase == "Failed") {
+            let is_its = |member: &Member| member.set == set.name;
+            let mut going = self.running().filter(|pod| pod.namespace == set.namespace);
+            return going.any(|pod| pod.member.as_ref().is_some_and(is_its));
+        }
         let job = JobSet::first_failed(&set.why.message);
         let job = job.and_then(|job| self.jobs.get(&(set.namespace.clone(), job.to_owned())));
         job.is_some_and(|job| !job.has_ended() && !job.is_deleting)

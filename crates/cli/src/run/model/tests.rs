@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::exit::Exit;
 
 fn pod(name: &str, status: Value) -> Value {
     let metadata = json!({"namespace": "default", "name": name, "uid": name});

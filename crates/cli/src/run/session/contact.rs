@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
 /// Since when attempts to watch fail, by what is watched.
 #[derive(Debug, Default)]
 pub(crate) struct Contact {
-    failing: [Option<Failing>; 4],
+    failing: [Option<Failing>; 5],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Contact {
         let failing = &mut self.failing[about as usize];
         let Some(before) = failing else {
             *failing = Some(Failing { since: now, last: now });
-            let is_new = was_well && about != About::Event;
+            let is_new = was_well && !about.is_extra();
             return if is_new { Verdict::New } else { Verdict::Again };
         };
         let pause = now.duration_since(std::mem::replace(&mut before.last, now));
@@ -69,7 +69,7 @@ impl Contact {
         self.failing[about as usize] = None;
     }
 
-    /// Whether what is needed is heard of. Events are good to have.
+    /// Whether what is needed is heard of. Events and Workloads are good to have.
     pub(crate) fn is_well(&self) -> bool {
         let needed = [About::JobSet, About::Job, About::Pod];
         needed.iter().all(|about| self.failing[*about as usize].is_none())

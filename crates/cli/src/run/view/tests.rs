@@ -99,6 +99,94 @@ fn sets() -> Model {
     model
 }
 
+/// A JobSet whose workers restart in place, and do so right now.
+fn in_place() -> Model {
+    use crate::run::jobset::in_place::tests::{restart, restarting};
+    let mut model = Model::new(true);
+    let workers = json!([{"state": "Stopping", "epoch": 1, "count": 1, "places": "5"},
+        {"state": "Waiting", "count": 5, "places": "0-4"}]);
+    model.add(&restarting(json!({"epoch": 2, "restarts": 1, "phase": "Stopping",
+        "waiting": "1 workers are being stopped: 5", "workers": workers,
+        "lastRestarts": [restart(1)]})));
+    model
+}
+
+/// A Job and a JobSet that wait in queues, and one that is being stopped.
+fn queued() -> Model {
+    use crate::{
+        queueing::workload::tests::{admitted, condition, object},
+        run::jobset::tests::object as set_of,
+    };
+    let mut model = Model::new(true);
+    let asleep = json!({"conditions": [{"type": "Suspended", "status": "True"}]});
+    for name in ["train", "tune", "stopped", "new"] {
+        let mut one = job(name, indexed(4), asleep.clone());
+        one["spec"]["suspend"] = json!(true);
+        one["metadata"]["labels"] = json!({"kueue.x-k8s.io/queue-name": "team"});
+        one["status"]["startTime"] = Value::Null;
+        model.add(&one);
+    }
+    let waits = |reason: &str, message: &str| json!({"conditions": [condition("lockstep.dev/Waiting", true, reason, message)]});
+    let short = "not enough quota in ClusterQueue pool: asks for 4 cpu in flavor spot, 1 free";
+    model.see_workload(&object("train", 0, waits("NotEnoughQuota", short)));
+    let later = "is not tried again before 2026-01-01T00:06:00Z";
+    model.see_workload(&object("tune", 0, waits("BackOff", later)));
+    let mut stopping = admitted("4", Some((true, "Started")));
+    stopping["conditions"].as_array_mut().expect("conditions").push(condition(
+        "Evicted",
+        true,
+        "Preempted",
+        "Preempted to accommodate a workload",
+    ));
+    model.see_workload(&object("stopped", 0, stopping));
+    let mut set = set_of(json!({}));
+    set["spec"]["suspend"] = json!(true);
+    set["metadata"]["name"] = json!("set");
+    set["metadata"]["uid"] = json!("set");
+    set["metadata"]["namespace"] = json!("default");
+    model.add(&set);
+    let mut workload = object("set", 0, waits("NeverFits", "can never fit into ClusterQueue pool"));
+    workload["metadata"]["ownerReferences"][0]["kind"] = json!("JobSet");
+    model.see_workload(&workload);
+    model
+}
+
+#[test]
+fn the_block_of_jobs_in_queues_looks_like_this() {
+    let model = queued();
+    let mut screens = String::new();
+    for (name, frame) in
+        [("100 columns", frame(100, 30, false)), ("no room for details", frame(60, 5, false))]
+    {
+        screens.push_str(&["--- ", name, "\n", &block(&model, &frame).join("\n"), "\n"].concat());
+    }
+    screens.push_str("--- line by line\n");
+    for set in model.sets.values() {
+        screens.push_str(&[plain_set(&model, set).as_str(), "\n"].concat());
+    }
+    for job in model.lone_jobs() {
+        screens.push_str(&[plain(&model, job).as_str(), "\n"].concat());
+    }
+    golden::check("run-block-queued.txt", &screens);
+}
+
+#[test]
+fn the_block_of_a_set_that_restarts_in_place_looks_like_this() {
+    let mut screens = String::new();
+    for (name, frame) in [
+        ("100 columns", frame(100, 20, false)),
+        ("50 columns", frame(50, 20, false)),
+        ("no room for details", frame(100, 5, false)),
+    ] {
+        screens
+            .push_str(&["--- ", name, "\n", &block(&in_place(), &frame).join("\n"), "\n"].concat());
+    }
+    let model = in_place();
+    let set = model.sets.values().next().expect("one set");
+    screens.push_str(&["--- line by line\n", &plain_set(&model, set), "\n"].concat());
+    golden::check("run-block-in-place.txt", &screens);
+}
+
 #[test]
 fn the_block_of_sets_looks_like_this() {
     let mut screens = String::new();

@@ -12,6 +12,7 @@ use lockstep_api::{
         EndedJobs, FailurePolicyRule, JobSet, JobSetStatus, ReplicatedJob, RestartRecord, names,
     },
     labels::jobset as keys,
+    reasons::jobset as reasons,
 };
 
 use super::{Bucket, Child, Outcome, condition, failure, group, pass::Pass};
@@ -56,6 +57,26 @@ pub(super) fn restarted(
     if let Some(rule) = rule {
         *kept.rule_restarts.entry(rule.name.clone()).or_default() += 1;
     }
+    remember(pass, record);
+}
+
+/// Notes that all Jobs are made anew because workers could not be restarted in place: the Job of
+/// the one that failed last, the worker, and what happened to it.
+pub(super) fn recreated(pass: &mut Pass<'_>, (job, worker, cause): (String, String, String)) {
+    let record = RestartRecord {
+        attempt: pass.view.status().restarts,
+        time: Some(Time(condition::whole_second(pass.now))),
+        action: "Recreate".to_owned(),
+        message: format!("{worker} {cause}").trim().to_owned(),
+        reason: reasons::IN_PLACE_RESTART_FAILED.to_owned(),
+        job,
+        ..RestartRecord::default()
+    };
+    remember(pass, record);
+}
+
+fn remember(pass: &mut Pass<'_>, record: RestartRecord) {
+    let kept = pass.status_mut().lockstep.get_or_insert_default();
     kept.last_restarts.push(record);
     let old = kept.last_restarts.len().saturating_sub(RESTARTS_MAX);
     kept.last_restarts.drain(..old);

@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use lockstep_api::{
-    jobset::{API_VERSION, JobSet, KIND, ReplicatedJob, names},
+    jobset::{API_VERSION, JobSet, KIND, ReplicatedJob, in_place::restarts, names},
     labels::jobset as keys,
 };
 
@@ -53,9 +53,10 @@ pub(super) fn job(pass: &Pass<'_>, wanted: &ReplicatedJob, index: i32) -> Job {
     }
     mount_claims(pod, jobset);
     if let Some(wiring) = &pass.options.in_place
-        && in_place::timeout(jobset).is_some()
+        && restarts(meta).is_some()
     {
-        in_place::inject(&mut job_spec, set_name, wiring);
+        let generation = in_place::generation(pass.status());
+        in_place::inject(&mut job_spec, set_name, generation, wiring);
     }
     Job { metadata, spec: Some(job_spec), status: None }
 }

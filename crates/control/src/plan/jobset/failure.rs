@@ -11,7 +11,9 @@ use lockstep_api::{
     reasons::jobset as reasons,
 };
 
-use super::{Bucket, Child, Event, Outcome, View, beyond, condition, group, pass::Pass, start};
+use super::{
+    Bucket, Child, Event, Outcome, View, beyond, condition, group, in_place, pass::Pass, start,
+};
 
 /// Decides what failed Jobs lead to, if anything. Says whether the pass is over.
 pub(super) fn decide(pass: &mut Pass<'_>) -> bool {
@@ -192,7 +194,7 @@ fn restarts_counted(pass: &Pass<'_>) -> i64 {
     let single = entries.flat_map(|entry| &entry.job_restarts_count_towards_max);
     let single: i64 = single.map(|count| i64::from(*count)).sum();
     let whole = i64::from(status.restarts_count_towards_max);
-    whole + if pass.options.gates.restart_job { single } else { 0 }
+    whole + if pass.options.gates.restart_job { single } else { 0 } + in_place::counted(pass)
 }
 
 /// Restarts the Job, or all Jobs of its replicated job. It counts once, for the Job that failed.

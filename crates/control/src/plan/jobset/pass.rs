@@ -116,6 +116,12 @@ impl<'a> Pass<'a> {
         self.facts.push(fact);
     }
 
+    /// The steps so far and nothing else, or why there are none.
+    pub(super) fn hold(self, waiting: Waiting) -> Plan {
+        let waiting = self.steps.is_empty().then_some(waiting);
+        Plan { steps: self.steps, next: None, waiting }
+    }
+
     /// The outcome; `waiting` says why nothing happens if nothing does.
     pub(super) fn plan(mut self, waiting: Waiting) -> Plan {
         if let Some(why) = self.problem {

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::batch::v1::Job, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use lockstep_api::jobset::{JobSet, names};
 
+use super::in_place::Gang;
 use super::{Event, Options, Plan, Step, View, Waiting, plan};
 use crate::engine::{self, Failure, Stale, Turns};
 use crate::plan::Key;
@@ -148,6 +149,14 @@ impl JobSets {
         }
         if entry.view.job_gone(&key.name, uid, now) {
             self.queue.add(set, now);
+        }
+    }
+
+    /// Notes what is known of the workers of a set that restarts in place.
+    pub fn gang_seen(&mut self, key: &Key, uid: &str, gang: Arc<Gang>, now: Timestamp) {
+        let entry = self.entries.get_mut(key).filter(|entry| entry.view.uid() == uid);
+        if entry.is_some_and(|entry| entry.view.gang_seen(gang)) {
+            self.queue.add(key.clone(), now);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use lockstep_api::jobset::{DependsOn, DependsOnStatus, ReplicatedJob, RestartStrategy, names};
 
-use super::{Bucket, Step, Waiting, build, condition, pass::Pass};
+use super::{Bucket, Step, Waiting, build, condition, in_place, pass::Pass};
 
 /// Creates what is missing. What is returned says why the set waits, if it does.
 pub(super) fn create(pass: &mut Pass<'_>) -> Waiting {
@@ -29,6 +29,7 @@ pub(super) fn create(pass: &mut Pass<'_>) -> Waiting {
         }
     }
     if !jobs.is_empty() {
+        pass.steps.extend(in_place::ticket(pass));
         pass.steps.push(Step::CreateJobs(jobs));
     }
     match starting {

@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{PersistentVolumeClaim, Service},
 };
-use lockstep_api::jobset::JobSetStatus;
+use lockstep_api::jobset::{InPlaceRestart, JobSetStatus};
 use serde_json::Value;
 
 use super::Waiting;
@@ -52,6 +52,10 @@ pub enum Step {
     /// Give these Jobs another size: send a merge patch of `spec.parallelism` and
     /// `spec.completions` for each.
     ResizeJobs(Vec<Resize>),
+    /// Set an annotation of the set: send a merge patch.
+    Annotate(Annotation),
+    /// Put the ticket for agents of a generation into the Secret of the set, unless it is there.
+    PutTicket(Ticket),
     /// Create these Jobs. A failure does not keep the others from being created, and is told of as
     /// [`Event::jobs_not_created`].
     CreateJobs(Vec<Job>),
@@ -77,6 +81,28 @@ pub struct StatusWrite {
     pub resource_version: String,
     /// The status.
     pub status: JobSetStatus,
+}
+
+/// An annotation to set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annotation {
+    /// The uid of the set.
+    pub uid: String,
+    /// The version of the set the decision was made on.
+    pub resource_version: String,
+    /// Its key.
+    pub key: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// What lets the agents of a set's workers speak to whoever leads them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// The uid of the set.
+    pub uid: String,
+    /// The generation of the pods that it is for.
+    pub generation: u32,
 }
 
 /// A Job, and exactly that one.
@@ -128,6 +154,16 @@ impl Event {
                        time to live run again when a controller was away. Apply the definition \
                        that comes with lockstep";
         Self::warning("StatusFieldDropped", message)
+    }
+
+    /// All workers were restarted in place.
+    pub fn restarted_in_place(restart: &InPlaceRestart, workers: u32) -> Self {
+        let InPlaceRestart { epoch, worker, cause, .. } = restart;
+        let millis = restart.total_micros() / 1000;
+        let message = format!(
+            "restarted {workers} workers in place in {millis} ms, epoch {epoch}: {worker} {cause}"
+        );
+        Self::warning("InPlaceRestart", message)
     }
 
     /// The set cannot be worked on.

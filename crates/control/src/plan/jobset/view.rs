@@ -10,7 +10,7 @@ use lockstep_api::{
     jobset::{EndedJobs, FailurePolicyRule, JobSet, JobSetStatus, MessagePatterns},
 };
 
-use super::{Bucket, Child, Outcome, beyond};
+use super::{Bucket, Child, Outcome, beyond, in_place::Gang};
 
 /// One JobSet and its Jobs. Jobs are counted when they or the attempt change, so that a pass costs
 /// what changed.
@@ -31,6 +31,8 @@ pub struct View {
     odd: BTreeMap<String, String>,
     has_service: bool,
     claims: BTreeSet<String>,
+    /// What is known of the workers, if they restart in place.
+    gang: Option<Arc<Gang>>,
     /// Those of each rule of the failure policy. Most sets never ask for them.
     patterns: OnceLock<Vec<MessagePatterns>>,
     /// Whether the API keeps what JobSet does not have.
@@ -68,6 +70,7 @@ impl View {
             odd: BTreeMap::new(),
             has_service: false,
             claims: BTreeSet::new(),
+            gang: None,
             patterns: OnceLock::new(),
             keeps_beyond: true,
             revision: 0,
@@ -165,6 +168,24 @@ impl View {
     /// There is a volume claim of this name.
     pub fn claim_seen(&mut self, name: &str) {
         self.revision += u64::from(self.claims.insert(name.to_owned()));
+    }
+
+    /// What is known of the workers of a set that restarts in place. Says whether it was news.
+    pub fn gang_seen(&mut self, gang: Arc<Gang>) -> bool {
+        let is_news = self.gang.as_ref() != Some(&gang);
+        self.revision += u64::from(is_news);
+        self.gang = Some(gang);
+        is_news
+    }
+
+    /// What is known of its workers, if they restart in place.
+    pub(super) fn gang(&self) -> Option<&Gang> {
+        self.gang.as_deref()
+    }
+
+    /// Whether it has Jobs, of any attempt.
+    pub(super) fn has_children(&self) -> bool {
+        !self.children.is_empty()
     }
 
     /// The set.

@@ -18,6 +18,10 @@ pub enum Waiting {
     BeingDeleted,
     /// It has changed since it was seen, and the news has not come yet.
     CatchingUp,
+    /// The record of restarts in place is not known yet.
+    RestartRecord,
+    /// Workers that restart in place wait for this.
+    Workers(String),
     /// It is suspended.
     Suspended,
     /// All Jobs that may run are there.
@@ -61,6 +65,10 @@ impl fmt::Display for Waiting {
             Self::Invalid(why) => write!(f, "the JobSet cannot be worked on: {why}"),
             Self::BeingDeleted => f.write_str("the JobSet is being deleted"),
             Self::CatchingUp => f.write_str("the JobSet has changed: waiting for the news of it"),
+            Self::RestartRecord => {
+                f.write_str("the record of the JobSet's restarts in place is not known yet")
+            }
+            Self::Workers(why) => write!(f, "the workers wait: {why}"),
             Self::Suspended => f.write_str("the JobSet is suspended"),
             Self::Running => f.write_str("all Jobs that may run are there"),
             Self::JobsTerminating { total } => {

@@ -20,7 +20,9 @@ use lockstep_api::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Event, Fact, JobRef, Options, Plan, Step, View, Waiting, plan};
+use super::{
+    Annotation, Event, Fact, JobRef, Options, Plan, Step, View, Waiting, in_place::Gang, plan,
+};
 
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -30,6 +32,7 @@ pub(crate) struct World {
     pub(crate) jobs: BTreeMap<String, Job>,
     pub(crate) service: Option<Service>,
     pub(crate) claims: Vec<PersistentVolumeClaim>,
+    pub(crate) gang: Option<Gang>,
     pub(crate) is_deleted: bool,
     pub(crate) options: Options,
     pub(crate) events: Vec<Event>,
@@ -67,6 +70,7 @@ impl World {
             jobs: BTreeMap::new(),
             service: None,
             claims: Vec::new(),
+            gang: None,
             is_deleted: false,
             options,
             events: Vec::new(),
@@ -84,6 +88,9 @@ impl World {
         view.service_seen(self.service.is_some());
         for claim in &self.claims {
             view.claim_seen(claim.metadata.name.as_deref().unwrap());
+        }
+        if let Some(gang) = &self.gang {
+            view.gang_seen(Arc::new(gang.clone()));
         }
         view
     }
@@ -152,6 +159,16 @@ impl World {
                     self.patch(&one.job, &one.patch, "resume");
                 }
             }
+            Step::Annotate(Annotation { uid, resource_version, key, value }) => {
+                let meta = &self.jobset.metadata;
+                assert_eq!(meta.uid.as_ref(), Some(&uid));
+                assert_eq!(meta.resource_version.as_ref(), Some(&resource_version));
+                self.log.push(format!("annotate {value}"));
+                self.edit(|jobset| {
+                    jobset.metadata.annotations.get_or_insert_default().insert(key, value);
+                });
+            }
+            Step::PutTicket(ticket) => self.log.push(format!("ticket {}", ticket.generation)),
             Step::Emit(event) => self.events.push(event),
             Step::Note(fact) => self.facts.push(fact),
         }

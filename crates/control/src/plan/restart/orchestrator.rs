@@ -7,14 +7,16 @@
 mod decide;
 mod ladder;
 mod slots;
+mod summary;
 mod waterfall;
 
 use std::time::Duration;
 
+use super::{Cause, Restarts, Terms, Waiting, Worker, waiting};
 use super::{Duty, Expected, Held, Moment, Order, Phase, Rank, Reason, Record, Report};
-use super::{Restarts, Terms, Waiting, waiting};
 use ladder::Ladder;
 use slots::{Heard, Slots, Standing};
+pub use summary::Workers;
 pub use waterfall::Waterfall;
 
 /// What the shell of an orchestrator has to do. Doing it twice is harmless.
@@ -90,6 +92,8 @@ pub struct Orchestrator {
     /// Since when every worker runs.
     running_since: Option<Moment>,
     waterfall: Option<Waterfall>,
+    /// The worker that failed last, and how.
+    last_failure: Option<(u32, Cause)>,
     resend_at: Option<Moment>,
     resend_wait: Duration,
     effects: Vec<Effect>,
@@ -119,6 +123,7 @@ impl Orchestrator {
             doomed: Vec::new(),
             running_since: None,
             waterfall: None,
+            last_failure: None,
             resend_at: None,
             resend_wait: resend_wait(record.slots),
             effects: Vec::new(),
@@ -136,6 +141,11 @@ impl Orchestrator {
     /// The last record that was written.
     pub const fn record(&self) -> &Record {
         &self.record
+    }
+
+    /// The worker that failed last under this leader, and how.
+    pub const fn last_failure(&self) -> Option<&(u32, Cause)> {
+        self.last_failure.as_ref()
     }
 
     /// When [`Orchestrator::tick`] has something to do.
@@ -174,6 +184,7 @@ impl Orchestrator {
             Heard::Old => {}
             Heard::First { replaced } => {
                 self.effects.extend(replaced.map(Effect::Close));
+                self.slots.joined(report.slot, now);
                 self.welcome(link, report.slot, now);
             }
             Heard::News => {}
@@ -349,6 +360,13 @@ impl Orchestrator {
     /// way: if it is the release of an epoch, this agent was not waited for.
     fn welcome(&mut self, link: u64, slot: u32, now: Moment) {
         let is_told = self.record.phase != Phase::Suspended;
+        let worker = self.slots.get(slot).map(|slot| &slot.worker);
+        let has_failed = matches!(worker, Some(Worker::Failed(..)));
+        if self.record.phase == Phase::Surrendered(slot) && has_failed && self.flight.is_none() {
+            // It may have been told on a connection that was lost.
+            self.dismiss(link, Duty::Surrender);
+            return;
+        }
         if self.flight.is_none() && self.is_confirmed && is_told && self.is_behind(slot) {
             self.effects.push(Effect::Tell(link, self.record.order()));
             let at = now + self.resend_wait;

@@ -63,6 +63,20 @@ impl Phase {
         matches!(self, Self::Forming | Self::Stopping | Self::Recreating)
     }
 
+    /// Its name, for people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forming => "Forming",
+            Self::Running => "Running",
+            Self::Stopping => "Stopping",
+            Self::Recreating => "Recreating",
+            Self::Suspended => "Suspended",
+            Self::Surrendered(_) => "Surrendered",
+            Self::Succeeding => "Succeeding",
+            Self::Failed(_) => "Failed",
+        }
+    }
+
     /// What agents have to do in it.
     pub const fn duty(self) -> Duty {
         match self {

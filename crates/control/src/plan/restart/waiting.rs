@@ -47,10 +47,10 @@ impl fmt::Display for Waiting {
             Self::Store => write!(f, "the restart record cannot be written"),
             Self::Pods => write!(f, "the pods are not known yet"),
             Self::Stops { count, slots } => {
-                write!(f, "{count} workers are being stopped: {}", named(slots, *count))
+                write!(f, "{} being stopped: {}", workers(*count), named(slots, *count))
             }
             Self::Members { count, slots } => {
-                write!(f, "{count} workers are missing: {}", named(slots, *count))
+                write!(f, "{} missing: {}", workers(*count), named(slots, *count))
             }
             Self::EarlierPods { slots } => {
                 let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
@@ -62,6 +62,10 @@ impl fmt::Display for Waiting {
             Self::Suspended => write!(f, "the job is suspended"),
         }
     }
+}
+
+fn workers(count: u32) -> String {
+    if count == 1 { "1 worker is".to_owned() } else { format!("{count} workers are") }
 }
 
 fn named(slots: &[u32], count: u32) -> String {

@@ -326,3 +326,55 @@ fn a_suspended_set_stands_still_once_its_pods_have_ended() {
     model.see_set(&asleep);
     assert_eq!(model.state(), State::Over(Exit::Failed));
 }
+
+#[test]
+fn a_restart_in_place_is_told_with_where_its_time_went() {
+    use crate::run::jobset::in_place::tests::{restart, restarting};
+    let told = |epoch: i32, phase: &str, waiting: &str, restarts: Value| {
+        restarting(json!({"epoch": epoch, "restarts": epoch, "phase": phase, "waiting": waiting,
+            "lastRestarts": restarts}))
+    };
+    let mut model = run_of_set();
+    model.see_set(&told(0, "Running", "", json!([])));
+    let seen = model.see_set(&told(1, "Stopping", "2 workers are being stopped: 0, 5", json!([])));
+    let waits = "jobset/train: the workers wait: 2 workers are being stopped: 0, 5";
+    assert_eq!(texts(&seen), [waits]);
+    let fewer = told(1, "Stopping", "1 workers are being stopped: 5", json!([]));
+    assert!(texts(&model.see_set(&fewer)).is_empty(), "what for is told already");
+    assert!(model.unfinished()[0].ends_with("1 workers are being stopped: 5"));
+    let seen = model.see_set(&told(1, "Running", "", json!([restart(1)])));
+    let want = [
+        "jobset/train restarted 6 workers in place in 23.0 ms (epoch 1): train-workers-0-1 exited \
+         with code 1; 1 of 3 restarts used, 2 left",
+        "  detected 0.4 ms, decided 1.2 ms, stopped 12.3 ms, barrier 0.1 ms, released 0.8 ms, \
+         running 8.1 ms",
+    ];
+    assert_eq!(texts(&seen), want);
+    assert!(texts(&model.see_set(&told(1, "Running", "", json!([restart(1)])))).is_empty());
+
+    let stale = told(2, "Stopping", "1 workers are missing: 4", json!([restart(1)]));
+    assert_eq!(texts(&model.see_set(&stale)).len(), 1);
+    let mut anew = told(3, "Recreating", "1 workers are missing: 4", json!([restart(1)]));
+    anew["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/inplace-restarts"] = json!("3");
+    anew["status"]["restarts"] = json!(1);
+    anew["status"]["lockstep"]["lastRestarts"] = json!([{"attempt": 0, "action": "Recreate",
+        "reason": "InPlaceRestartFailed", "job": "train-workers-0",
+        "message": "train-workers-0-1 its pod was lost"}]);
+    let want = "jobset/train restarts, attempt 1: train-workers-0-1: its pod was lost, and not all \
+                workers came back in place; 3 of 3 restarts used, 0 left";
+    assert_eq!(texts(&model.see_set(&anew)), [want], "what was said of before is told already");
+}
+
+#[test]
+fn a_set_whose_workers_failed_in_place_is_explained_when_their_pods_have_ended() {
+    use crate::run::jobset::in_place::tests::restarting;
+    let mut model = run_of_set();
+    model.see_job(&job("train-workers-0", "workers", 0, json!({"active": 1})));
+    model.see_pod(&pod("train-workers-0", "workers", 0, json!({"phase": "Running"})));
+    let mut failed = restarting(json!({"epoch": 1, "restarts": 2, "phase": "Failed"}));
+    failed["status"]["conditions"] = json!([condition("Failed", true, "NoProgress", "m")]);
+    model.see_set(&failed);
+    assert_eq!(model.state(), State::Stalled);
+    model.see_pod(&pod("train-workers-0", "workers", 0, json!({"phase": "Failed"})));
+    assert_eq!(model.state(), State::Over(Exit::Failed));
+}

@@ -28,6 +28,14 @@ impl JobSets {
         Some(Event::beyond_not_kept())
     }
 
+    /// An annotation was set: this is the set now.
+    pub fn annotated(&mut self, key: &Key, jobset: &JobSet) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if Some(entry.view.uid()) == jobset.metadata.uid.as_deref() {
+            entry.view.jobset_seen(jobset.clone());
+        }
+    }
+
     /// A Job was created, patched, or is being deleted: this is it now.
     pub fn job_written(&mut self, key: &Key, job: Job, now: Timestamp) {
         let uid = job.metadata.uid.as_deref().unwrap_or_default();

@@ -2,11 +2,7 @@ use lockstep_api::{Gates, labels::jobset as keys};
 use serde_json::{Value, json};
 
 use super::{group, pair};
-use crate::plan::jobset::{
-    Options,
-    in_place::{AgentSource, Wiring},
-    world::World,
-};
+use crate::plan::jobset::{Options, world::World};
 
 fn job(world: &World, name: &str) -> Value {
     serde_json::to_value(&world.jobs[name]).unwrap()
@@ -223,30 +219,4 @@ fn without_the_feature_jobs_do_not_count_their_own_restarts() {
     world.settle();
     let made = job(&world, "js-a-0");
     assert_eq!(made["metadata"]["labels"].get(keys::JOB_RESTART_ATTEMPT), None);
-}
-
-#[test]
-fn workers_of_a_set_that_restarts_in_place_have_an_agent_around_them() {
-    let wiring = Wiring {
-        orchestrator: "127.0.0.1:7411".to_owned(),
-        ca: "PEM".to_owned(),
-        agent: AgentSource::Path("/bin/lockstep".to_owned()),
-    };
-    let spec = json!({"replicatedJobs": [group("a", 1, json!({}))]});
-    let asks = json!({keys::IN_PLACE_TIMEOUT: "60s"});
-    let made = |in_place: Option<&Wiring>, annotations: &Value| {
-        let options = Options { in_place: in_place.cloned(), ..Options::default() };
-        let mut world = World::with(options, annotations.clone(), spec.clone());
-        world.settle();
-        job(&world, "js-a-0")["spec"].clone()
-    };
-    let wrapped = made(Some(&wiring), &asks);
-    assert_eq!(wrapped["backoffLimit"], i32::MAX);
-    assert_eq!(wrapped["podReplacementPolicy"], "Failed");
-    let command = &wrapped["template"]["spec"]["containers"][0]["command"];
-    assert_eq!((&command[0], &command[1]), (&json!("/bin/lockstep"), &json!("agent")));
-    // Not without being asked, and not where nobody could lead it.
-    let plain = made(None, &json!({}));
-    assert_eq!(made(Some(&wiring), &json!({})), plain);
-    assert_eq!(made(None, &asks), plain);
 }

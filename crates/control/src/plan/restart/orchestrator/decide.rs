@@ -82,8 +82,9 @@ impl Orchestrator {
             if self.terms.is_suspended {
                 return Some(record.next_epoch(Phase::Suspended));
             }
-            // The epoch is new already: nobody has heard of it.
-            let generation = record.generation.max(self.terms.generation) + 1;
+            // The epoch is new already: nobody has heard of it. Pods that were never deleted,
+            // because the suspension was short, gather for it as all others do.
+            let generation = record.generation.max(self.terms.generation);
             let slots = self.terms.slots;
             let by = record.fence;
             return Some(Record { generation, phase: Phase::Forming, by, slots, ..record });
@@ -148,10 +149,7 @@ impl Orchestrator {
         }
         while let Some(rung) = self.ladder.due(now) {
             match rung {
-                // An agent that this leader has never heard may still be looking for it.
-                Rung::Replace if self.dooms(|slot| slot.is_heard() && slot.is_late()) => {
-                    return Some(record);
-                }
+                Rung::Replace if self.dooms_silent(now) => return Some(record),
                 Rung::ReplaceAll if self.dooms(Slot::is_late) => return Some(record),
                 Rung::Replace | Rung::ReplaceAll => {}
                 Rung::Recreate => {
@@ -165,9 +163,8 @@ impl Orchestrator {
             }
         }
         // Those that cannot be stopped are replaced without waiting.
-        let has_stuck = record.phase == Phase::Stopping
-            && self.slots.count(Standing::Behind) > 0
-            && self.dooms(|slot| slot.is_late() && slot.worker == Worker::Stuck);
+        let has_stuck =
+            record.phase == Phase::Stopping && self.slots.stuck() > 0 && self.dooms(Slot::is_stuck);
         has_stuck.then_some(record)
     }
 
@@ -177,13 +174,15 @@ impl Orchestrator {
         if self.slots.is_complete(self.terms.completion.is_any) {
             return Some(Record { phase: Phase::Succeeding, ..record });
         }
-        let (slot, verdict) = self.worst_failure()?;
+        let is_patient = self.ladder.is_patient(now);
+        let (slot, verdict) = self.worst_failure(is_patient)?;
         if verdict == Verdict::Surrender {
             let phase = Phase::Surrendered(slot);
             return (record.phase != phase).then_some(Record { phase, ..record });
         }
         let first = self.slots.failed().next().unwrap_or(slot);
         let cause = self.slots.get(first)?.cause();
+        self.last_failure = Some((first, cause.clone()));
         let has_progressed =
             self.running_since.is_some_and(|since| now.since(since) >= self.terms.progress_after);
         let stalled = if has_progressed { 0 } else { record.stalled + 1 };
@@ -206,8 +205,10 @@ impl Orchestrator {
         Record { phase, restarts: next.restarts, stalled: next.stalled, ..self.record }
     }
 
-    /// Of all failures there are, the one that asks for most.
-    fn worst_failure(&self) -> Option<(u32, Verdict)> {
+    /// Of all failures there are, the one that asks for most. While the failure policy is to decide
+    /// about one, the others are what follows from it: its Job takes the pods beside it along, and
+    /// workers miss their peer.
+    fn worst_failure(&self, is_patient: bool) -> Option<(u32, Verdict)> {
         let surrendered = match self.record.phase {
             Phase::Surrendered(slot) => Some(slot),
             Phase::Forming
@@ -226,6 +227,9 @@ impl Orchestrator {
                 let is_new = slot.is_live && slot.worker == Worker::Idle;
                 return is_new.then_some((at, Verdict::Count));
             }
+            if is_patient {
+                return None;
+            }
             Some((at, self.terms.judge(at, &slot.cause())))
         });
         judged.max_by_key(|(_, verdict)| *verdict)
@@ -240,6 +244,15 @@ impl Orchestrator {
             self.slots.note_replaced(self.doomed[at].0, &self.record);
         }
         !self.doomed.is_empty()
+    }
+
+    /// The same for agents that have had their time to stop and to say so. One that this leader has
+    /// never heard may still be looking for it; one that came later has its time from then.
+    fn dooms_silent(&mut self, now: Moment) -> bool {
+        let within = self.terms.stop_within();
+        let late = self.slots.iter().filter_map(|(_, slot)| slot.answers_until(within));
+        self.ladder.replace_at(late.filter(|until| *until > now).min());
+        self.dooms(|slot| slot.answers_until(within).is_some_and(|until| until <= now))
     }
 
     fn tell(&mut self) {

@@ -28,6 +28,8 @@ pub(super) struct Ladder {
     replace_all_at: Option<Moment>,
     recreate_at: Option<Moment>,
     remind_at: Option<Moment>,
+    /// Until when the job's failure policy has time to decide.
+    patient_until: Option<Moment>,
 }
 
 impl Ladder {
@@ -39,20 +41,28 @@ impl Ladder {
                 replace_at: Some(now + terms.stop_within()),
                 replace_all_at: Some(now + terms.timeout),
                 recreate_at: Some(now + terms.timeout),
-                remind_at: None,
+                ..Self::default()
             },
             Phase::Recreating => Self { remind_at: Some(now + REMIND), ..Self::default() },
+            Phase::Surrendered(_) => {
+                Self { patient_until: Some(now + terms.timeout), ..Self::default() }
+            }
             Phase::Forming
             | Phase::Running
             | Phase::Suspended
-            | Phase::Surrendered(_)
             | Phase::Succeeding
             | Phase::Failed(_) => Self::default(),
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Moment> {
-        let all = [self.replace_at, self.replace_all_at, self.recreate_at, self.remind_at];
+        let all = [
+            self.replace_at,
+            self.replace_all_at,
+            self.recreate_at,
+            self.remind_at,
+            self.patient_until,
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -74,6 +84,17 @@ impl Ladder {
         } else {
             None
         }
+    }
+
+    /// Whether the failure policy still has time to decide.
+    pub(super) fn is_patient(&mut self, now: Moment) -> bool {
+        self.patient_until = self.patient_until.filter(|until| now < *until);
+        self.patient_until.is_some()
+    }
+
+    /// When to look again for pods to replace.
+    pub(super) const fn replace_at(&mut self, at: Option<Moment>) {
+        self.replace_at = at;
     }
 
     /// Pods are being replaced: that has its own time.

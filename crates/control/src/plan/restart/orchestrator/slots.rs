@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::time::Duration;
 
-use super::super::{Cause, Completion, Duty, Held, Order, Phase, Record, Report, Worker};
+use super::super::{Cause, Completion, Duty, Held, Moment, Order, Phase, Record, Report, Worker};
 
 /// How a worker stands to the state its gang should be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub(super) struct Slot {
     pub(super) link: u64,
     /// Whether that connection is there.
     pub(super) is_live: bool,
+    /// Since when.
+    since: Moment,
     /// What it said last.
     generation: u32,
     session: u64,
@@ -62,6 +65,8 @@ pub(super) struct Slot {
     pub(super) worker: Worker,
     standing: Standing,
     is_behind_order: bool,
+    /// Whether it cannot be stopped, and nobody has taken its pod away for that yet.
+    is_stuck: bool,
 }
 
 impl Slot {
@@ -74,6 +79,7 @@ impl Slot {
         replaced: 0,
         link: 0,
         is_live: false,
+        since: Moment::after(Duration::ZERO),
         generation: 0,
         session: 0,
         sequence: 0,
@@ -82,6 +88,7 @@ impl Slot {
         worker: Worker::Idle,
         standing: Standing::Unknown,
         is_behind_order: false,
+        is_stuck: false,
     };
 
     fn has_pod(&self) -> bool {
@@ -96,6 +103,11 @@ impl Slot {
     /// Whether it is what others wait for.
     pub(super) const fn is_late(&self) -> bool {
         matches!(self.standing, Standing::Behind | Standing::Missing)
+    }
+
+    /// Until when an agent that is late has to answer: it has its time from when it came.
+    pub(super) fn answers_until(&self, within: Duration) -> Option<Moment> {
+        (self.is_heard() && self.is_late()).then(|| self.since + within)
     }
 
     /// Whether there is a pod that nobody takes away yet.
@@ -183,6 +195,11 @@ impl Slot {
         }
     }
 
+    /// Whether it cannot be stopped, and nobody has taken its pod away for that yet.
+    pub(super) const fn is_stuck(&self) -> bool {
+        self.is_stuck
+    }
+
     /// Whether its agent can be heard, and has not shown that it holds this.
     pub(super) fn is_behind(&self, order: &Order) -> bool {
         self.is_live
@@ -202,6 +219,7 @@ pub(super) struct Slots {
     counts: [u32; Standing::COUNT],
     failed: BTreeSet<u32>,
     behind_order: u32,
+    stuck: u32,
     /// By group of the completion: how many have succeeded.
     succeeded: Vec<u32>,
     groups: Vec<Range<u32>>,
@@ -229,6 +247,7 @@ impl Slots {
             counts: [0; Standing::COUNT],
             failed: BTreeSet::new(),
             behind_order: 0,
+            stuck: 0,
             succeeded: vec![0; groups.len()],
             groups,
         }
@@ -268,6 +287,11 @@ impl Slots {
         self.behind_order
     }
 
+    /// How many workers cannot be stopped, and have a pod that can be replaced.
+    pub(super) const fn stuck(&self) -> u32 {
+        self.stuck
+    }
+
     /// The connections of the agents that have not shown yet that they hold it.
     pub(super) fn links_behind(&self) -> impl Iterator<Item = u64> + use<'_> {
         self.slots.iter().filter(|slot| slot.is_behind_order).map(|slot| slot.link)
@@ -292,6 +316,7 @@ impl Slots {
         self.counts = [0; Standing::COUNT];
         self.failed.clear();
         self.behind_order = 0;
+        self.stuck = 0;
         self.succeeded = vec![0; self.groups.len()];
         for at in 0..self.len() {
             self.add(at, record);
@@ -326,6 +351,13 @@ impl Slots {
         slot.worker.clone_from(&report.worker);
         self.add(report.slot, record);
         heard
+    }
+
+    /// The first report of a connection has come.
+    pub(super) fn joined(&mut self, at: u32, now: Moment) {
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            slot.since = now;
+        }
     }
 
     /// A connection is no more.
@@ -423,6 +455,7 @@ impl Slots {
         let slot = &self.slots[at as usize];
         self.counts[slot.standing as usize] -= 1;
         self.behind_order -= u32::from(slot.is_behind_order);
+        self.stuck -= u32::from(slot.is_stuck);
         match slot.standing {
             Standing::Failed => {
                 self.failed.remove(&at);
@@ -442,8 +475,10 @@ impl Slots {
         let slot = &mut self.slots[at as usize];
         slot.standing = slot.standing(record, self.are_pods_known);
         slot.is_behind_order = slot.is_behind(&record.order());
+        slot.is_stuck = slot.worker == Worker::Stuck && slot.is_late() && slot.has_lasting_pod();
         let standing = slot.standing;
         self.behind_order += u32::from(slot.is_behind_order);
+        self.stuck += u32::from(slot.is_stuck);
         self.counts[standing as usize] += 1;
         match standing {
             Standing::Failed => {

@@ -13,6 +13,8 @@ pub struct Waterfall {
     pub slot: u32,
     /// What had happened to it.
     pub cause: Cause,
+    /// How long it took to be heard of: the other end says so, so that no clock is shared.
+    pub detected: Duration,
     /// When the failure was heard of.
     pub heard: Moment,
     /// When the new epoch was written down and told.
@@ -33,6 +35,7 @@ impl Waterfall {
             epoch,
             slot,
             cause,
+            detected: Duration::ZERO,
             heard,
             decided: None,
             stopped: None,

@@ -76,7 +76,7 @@ fn a_job_that_is_suspended_is_charged_nothing() {
     let now = gang.now;
     gang.leader().suspended(false, now);
     gang.settle();
-    assert_eq!((gang.phase(), gang.generation()), (Phase::Forming, 2));
+    assert_eq!((gang.phase(), gang.generation()), (Phase::Forming, 1));
     gang.join(0);
     gang.join(1);
     assert_eq!(gang.phase(), Phase::Running);

@@ -208,6 +208,63 @@ fn a_failure_that_fails_its_job_is_handed_to_the_failure_policy() {
     assert_eq!((gang.generation(), gang.record().restarts.counted), (2, 1));
 }
 
+#[test]
+fn what_follows_from_a_failure_that_the_policy_has_is_no_failure_of_its_own() {
+    let rule = ExitRule { slots: 0..3, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], ..terms(3) });
+    gang.exits(0, 42);
+    gang.settle();
+    // Its Job takes the pod beside it along, and another worker misses its peer.
+    gang.lose_pod(1);
+    gang.exits(2, 1);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Surrendered(0));
+    let now = gang.now;
+    gang.leader().regenerated(2, false, now);
+    gang.settle();
+    assert_eq!(gang.record().restarts, Restarts::default(), "the job counts it itself");
+}
+
+#[test]
+fn who_is_to_leave_is_told_again_when_the_first_word_was_lost() {
+    let rule = ExitRule { slots: 0..2, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], ..terms(2) });
+    gang.seat_of(0).hears = false;
+    gang.exits(0, 42);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.seat_of(0).exit), (Phase::Surrendered(0), None));
+    gang.seat_of(0).hears = true;
+    gang.drop_link(0);
+    gang.connect(0);
+    gang.settle();
+    assert_eq!(gang.seat_of(0).exit, Some(42));
+    // The same by another leader.
+    let rule = ExitRule { slots: 0..2, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], ..terms(2) });
+    gang.seat_of(0).hears = false;
+    gang.exits(0, 42);
+    gang.settle();
+    gang.seat_of(0).hears = true;
+    gang.lead();
+    gang.connect(0);
+    gang.settle();
+    assert_eq!(gang.seat_of(0).exit, Some(42));
+}
+
+#[test]
+fn a_policy_that_decides_nothing_is_not_waited_for_for_ever() {
+    let rule = ExitRule { slots: 0..2, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], ..terms(2) });
+    gang.exits(0, 42);
+    gang.settle();
+    gang.exits(1, 1);
+    gang.pass(gang.terms.timeout / 2);
+    assert_eq!(gang.phase(), Phase::Surrendered(0));
+    gang.pass(gang.terms.timeout);
+    assert_ne!(gang.phase(), Phase::Surrendered(0));
+    assert_eq!(gang.record().restarts.counted, 1);
+}
+
 // rule: in-place-restart F42
 #[test]
 fn a_worker_that_hangs_has_failed() {

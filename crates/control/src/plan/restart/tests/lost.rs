@@ -134,6 +134,34 @@ fn an_agent_that_was_cut_off_hears_on_its_return_what_it_has_missed() {
     assert_eq!(gang.runs(), [Some(1); 3]);
 }
 
+#[test]
+fn who_comes_late_has_its_own_time_to_stop() {
+    let mut gang = Gang::running(terms(3));
+    for slot in [1, 2] {
+        gang.seat_of(slot).speaks = false;
+        gang.drop_link(slot);
+    }
+    gang.take_over();
+    gang.connect(0);
+    gang.settle();
+    gang.exits(0, 1);
+    gang.settle();
+    // Thousands look for a new leader: one finds it when the others should have stopped, and its
+    // worker takes what time it may.
+    gang.pass(Duration::from_millis(6_500));
+    gang.seat_of(1).speaks = true;
+    gang.seat_of(1).is_deaf = true;
+    gang.connect(1);
+    gang.settle();
+    gang.pass(Duration::from_millis(1_500));
+    assert_eq!(gang.replaced(), [0; 0], "it came half a second before");
+    gang.pass(Duration::from_secs(1));
+    gang.seat_of(2).speaks = true;
+    gang.connect(2);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+}
+
 // rule: in-place-restart F20
 #[test]
 fn those_who_do_not_come_are_replaced_and_then_everything_is() {

@@ -1,0 +1,159 @@
+//! Restarts in place as a JobSet asks for them: with one annotation.
+
+use std::time::Duration;
+
+use k8s_openapi::{
+    api::{
+        batch::v1::JobSpec,
+        core::v1::{Container, PodSpec},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use serde_json::Value;
+
+use super::{JobSetSpec, ReplicatedJob, RestartStrategy, StartupOrder};
+use crate::{
+    field::{ErrorList, FieldError, Path},
+    json::at,
+    labels::jobset::{
+        IN_PLACE_PROGRESS, IN_PLACE_REJOIN, IN_PLACE_RESTARTS, IN_PLACE_STALLED_MAX,
+        IN_PLACE_TIMEOUT,
+    },
+    strategy::Json,
+};
+
+/// The worker of a pod that has several containers; if none is called so, its first one.
+const WORKER: &str = "worker";
+
+/// How long each rung of a restart in place may take, if a set asks for restarts in place at all.
+/// What is no time above zero asks for nothing.
+pub fn timeout(meta: &ObjectMeta) -> Option<Duration> {
+    span(meta.annotations.as_ref()?.get(IN_PLACE_TIMEOUT)?)
+}
+
+/// A time above zero, such as 60s or 1m30s.
+pub fn span(text: &str) -> Option<Duration> {
+    let span: jiff::SignedDuration = text.parse().ok()?;
+    Duration::try_from(span).ok().filter(|span| !span.is_zero())
+}
+
+/// How often the set was restarted in place, or made anew instead, of the restarts that count. Only
+/// sets that restart in place have it.
+pub fn restarts(meta: &ObjectMeta) -> Option<u32> {
+    meta.annotations.as_ref()?.get(IN_PLACE_RESTARTS)?.parse().ok()
+}
+
+/// Where in a pod the worker is: the container called so, or the first.
+pub fn worker_at(pod: &PodSpec) -> Option<usize> {
+    let named = pod.containers.iter().position(|container| container.name == WORKER);
+    named.or_else(|| (!pod.containers.is_empty()).then_some(0))
+}
+
+/// The worker of a Job's pods.
+pub fn worker(job: &JobSpec) -> Option<&Container> {
+    let pod = job.template.spec.as_ref()?;
+    pod.containers.get(worker_at(pod)?)
+}
+
+/// Says what is wrong with a set that asks for restarts in place; nothing if it does not.
+pub fn faults(annotations: impl Fn(&str) -> Option<String>, spec: &JobSetSpec) -> ErrorList {
+    let path = Path::new("metadata").child("annotations");
+    let mut errors = ErrorList::new();
+    let Some(asked) = annotations(IN_PLACE_TIMEOUT) else {
+        if let Some(count) = annotations(IN_PLACE_RESTARTS) {
+            let why = format!("is counted by the controller; {IN_PLACE_TIMEOUT} asks for it");
+            errors.push(FieldError::invalid(&path.key(IN_PLACE_RESTARTS), count, &why));
+        }
+        return errors;
+    };
+    if span(&asked).is_none() {
+        let why = "must be a time above zero, such as \"60s\"";
+        errors.push(FieldError::invalid(&path.key(IN_PLACE_TIMEOUT), asked, why));
+    }
+    let is_number = |text: &String| text.parse::<u32>().is_ok();
+    for key in [IN_PLACE_RESTARTS, IN_PLACE_STALLED_MAX] {
+        if let Some(count) = annotations(key).filter(|count| !is_number(count)) {
+            let why = "must be a number, such as \"3\"";
+            errors.push(FieldError::invalid(&path.key(key), count, why));
+        }
+    }
+    if let Some(after) = annotations(IN_PLACE_PROGRESS).filter(|after| span(after).is_none()) {
+        let why = "must be a time above zero, such as \"30s\"";
+        errors.push(FieldError::invalid(&path.key(IN_PLACE_PROGRESS), after, why));
+    }
+    let is_flag = |text: &String| matches!(text.as_str(), "true" | "false");
+    if let Some(rejoins) = annotations(IN_PLACE_REJOIN).filter(|text| !is_flag(text)) {
+        let why = "must be \"true\" or \"false\"";
+        errors.push(FieldError::invalid(&path.key(IN_PLACE_REJOIN), rejoins, why));
+    }
+    errors.extend(set_faults(spec));
+    errors
+}
+
+/// What the parts of a set are in the way of.
+fn set_faults(spec: &JobSetSpec) -> ErrorList {
+    let path = Path::new("spec");
+    let mut errors = ErrorList::new();
+    let strategy = spec.failure_policy.as_ref().and_then(|policy| policy.restart_strategy);
+    if strategy == Some(RestartStrategy::InPlaceRestart) {
+        let why = format!("is another way to restart in place: use it, or {IN_PLACE_TIMEOUT}");
+        let path = path.child("failurePolicy").child("restartStrategy");
+        errors.push(FieldError::forbidden(&path, &why));
+    }
+    let order = spec.startup_policy.as_ref().map(|policy| policy.startup_policy_order);
+    if order == Some(StartupOrder::InOrder) {
+        let path = path.child("startupPolicy").child("startupPolicyOrder");
+        errors.push(FieldError::invalid(&path, "InOrder", TOGETHER));
+    }
+    for (at, group) in spec.replicated_jobs.iter().enumerate() {
+        errors.extend(group_faults(group, &path.child("replicatedJobs").index(at)));
+    }
+    errors
+}
+
+const TOGETHER: &str = "workers that restart in place start together: AnyOrder is the order, and \
+                        nothing can depend on another replicated job";
+
+fn group_faults(group: &ReplicatedJob, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if group.depends_on.iter().flatten().next().is_some() {
+        errors.push(FieldError::forbidden(&path.child("dependsOn"), TOGETHER));
+    }
+    let path = path.child("template").child("spec");
+    let Some(job) = &group.template.spec else { return errors };
+    if job.completion_mode.as_deref() == Some("NonIndexed") {
+        let why = "must be Indexed: a worker that restarts in place is known by its index";
+        errors.push(FieldError::invalid(&path.child("completionMode"), "NonIndexed", why));
+    }
+    let pods = job.parallelism.unwrap_or(1);
+    if job.completions.unwrap_or(1) != pods {
+        let why = format!(
+            "must be {pods}, as parallelism is: workers that restart in place run all at once"
+        );
+        errors.push(FieldError::invalid(&path.child("completions"), job.completions, &why));
+    }
+    let Some(pod) = &job.template.spec else { return errors };
+    let Some(at) = worker_at(pod) else { return errors };
+    if pod.containers[at].command.as_ref().is_none_or(Vec::is_empty) {
+        let why = "a worker that restarts in place is started by its agent, which cannot know the \
+                   command of an image: say here what to run";
+        let path = path.child("template").child("spec").child("containers").index(at);
+        errors.push(FieldError::required(&path.child("command"), why));
+    }
+    errors
+}
+
+/// The same of an object as it comes, and of what an update may not change.
+pub(super) fn validate(object: &Json, old: Option<&Json>, spec: &JobSetSpec) -> ErrorList {
+    let said = |of: &Json, key: &str| {
+        at(of, &["metadata", "annotations", key]).and_then(Value::as_str).map(str::to_owned)
+    };
+    if let Some(old) = old
+        && said(old, IN_PLACE_TIMEOUT).is_some() != said(object, IN_PLACE_TIMEOUT).is_some()
+    {
+        let path = Path::new("metadata").child("annotations").key(IN_PLACE_TIMEOUT);
+        let why = "cannot be added or taken away: the agents around the workers come with the set";
+        return vec![FieldError::forbidden(&path, why)];
+    }
+    faults(|key| said(object, key), spec)
+}

@@ -1,0 +1,149 @@
+//! The side that leads, in this process.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lockstep_control::plan::restart::{Moment, Terms, Waterfall};
+use lockstep_restart::hub::{Gang, Happening, Hub, Memory};
+use lockstep_restart::ticket::{Key, Ticket};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+use super::clock::now;
+
+const JOB: &str = "job";
+
+/// What lets an agent in.
+pub(super) fn ticket() -> String {
+    key().sign(&Ticket { job: JOB.to_owned(), generation: 1, until: u64::MAX })
+}
+
+fn key() -> Key {
+    Key::new(&[7; 32])
+}
+
+/// A gang that is led here, and the hub it is reached through.
+pub(super) struct Led {
+    pub(super) gang: Gang,
+    pub(super) address: SocketAddr,
+    size: u32,
+    fence: u64,
+    tls: Option<TlsAcceptor>,
+    store: Arc<Memory>,
+    /// When the clock of the gang began.
+    begun: u64,
+    serving: JoinHandle<()>,
+    happenings: mpsc::UnboundedReceiver<Happening>,
+}
+
+impl Led {
+    /// Leads a gang whose pods are there: their uids are their numbers.
+    pub(super) async fn new(size: u32, tls: Option<TlsAcceptor>) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self::with(size, address, 1, tls, Arc::new(Memory::default())).await
+    }
+
+    async fn with(
+        size: u32,
+        address: SocketAddr,
+        fence: u64,
+        tls: Option<TlsAcceptor>,
+        store: Arc<Memory>,
+    ) -> Self {
+        let mut terms = Terms::new(size, u32::MAX - 1, Duration::from_secs(60));
+        terms.stalled_max = u32::MAX;
+        let (tell, happenings) = mpsc::unbounded_channel();
+        let gang = Gang::lead(JOB, terms, (fence, store.read(JOB)), store.clone(), tell);
+        let begun = now();
+        for slot in 0..size {
+            gang.pod_seen(&slot.to_string(), slot, 1).await;
+        }
+        gang.pods_known().await;
+        tokio::spawn(watch(gang.clone()));
+        let hub = Hub::new(key());
+        hub.add(JOB, gang.clone());
+        let listener = Hub::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(hub.serve(listener, tls.clone()));
+        Self { gang, address, size, fence, tls, store, begun, serving, happenings }
+    }
+
+    /// Ends at once, with all connections; what is stored is left.
+    pub(super) async fn die(self) -> Dead {
+        let Self { address, size, fence, tls, store, .. } = self;
+        self.serving.abort();
+        let _ = self.serving.await;
+        self.gang.stop();
+        Dead { address, size, fence, tls, store }
+    }
+
+    /// How many restarts there were.
+    pub(super) fn restarts(&self) -> u32 {
+        self.store.read(JOB).map_or(0, |record| record.restarts.total)
+    }
+
+    /// Waits for the end of the next restart.
+    pub(super) async fn restarted(&mut self) -> Waterfall {
+        loop {
+            match self.happenings.recv().await.unwrap() {
+                Happening::Restarted(waterfall) => return waterfall,
+                Happening::SteppedDown(_) => {}
+                other => panic!("not in place: {other:?}"),
+            }
+        }
+    }
+
+    /// A moment of the gang, on the clock of the machine.
+    pub(super) fn time(&self, moment: Moment) -> u64 {
+        self.begun + u64::try_from(moment.since(Moment::default()).as_nanos()).unwrap()
+    }
+}
+
+/// Says why a gang does not move, if it does not for long: it would be waited for in vain.
+async fn watch(gang: Gang) {
+    let mut since = None;
+    loop {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let Some(description) = gang.describe().await else { return };
+        let waiting = description.waiting.map(|waiting| waiting.to_string());
+        if waiting.is_some() && waiting == since {
+            println!("nothing moves: {}", waiting.as_deref().unwrap_or_default());
+        }
+        since = waiting;
+    }
+}
+
+/// What is left of a leader.
+pub(super) struct Dead {
+    address: SocketAddr,
+    size: u32,
+    fence: u64,
+    tls: Option<TlsAcceptor>,
+    store: Arc<Memory>,
+}
+
+impl Dead {
+    /// Somebody else leads, where the one before was.
+    pub(super) async fn succeeded(self) -> Led {
+        Led::with(self.size, self.address, self.fence + 1, self.tls, self.store).await
+    }
+}
+
+/// A certificate for this machine, and the file that agents verify it with.
+pub(super) fn certificate(folder: &Path) -> (TlsAcceptor, PathBuf) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let ca = folder.join("ca.pem");
+    std::fs::write(&ca, made.cert.pem()).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    (TlsAcceptor::from(Arc::new(config)), ca)
+}

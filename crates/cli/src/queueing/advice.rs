@@ -1,0 +1,84 @@
+//! What lets a job go on that waits for a known reason, where the server names no change itself.
+
+use lockstep_api::{
+    labels::kueue::{ADMISSION_GATED_BY, QUEUE_NAME},
+    reasons::kueue::{quota_reserved, waiting},
+};
+
+use super::workload::Workload;
+
+/// What to do about `reason`.
+pub(super) fn advice(
+    reason: &str,
+    workload: &Workload,
+    cluster_queue: Option<&str>,
+) -> Option<String> {
+    let pool = match cluster_queue {
+        Some(name) => format!("ClusterQueue {name}"),
+        None => "its ClusterQueue".to_owned(),
+    };
+    let (queue, namespace) = (&workload.queue, &workload.namespace);
+    Some(match reason {
+        waiting::NOT_ENOUGH_QUOTA | quota_reserved::WAITING_FOR_QUOTA => {
+            format!("wait until others end, or give {pool} more quota")
+        }
+        waiting::NEVER_FITS | quota_reserved::EXCEEDS_MAX_QUOTA => {
+            format!("ask for less, or give {pool} more quota")
+        }
+        waiting::NO_MATCHING_FLAVOR => format!(
+            "give {pool} a flavor whose labels and taints suit the pods, and quota for every \
+             resource they ask for"
+        ),
+        waiting::WAITING_FOR_PREEMPTED => "wait until those have ended that give way".to_owned(),
+        waiting::WAITING_FOR_PODS_READY => {
+            "wait until the pods of those are ready that were admitted before".to_owned()
+        }
+        waiting::QUEUE_MISSING | quota_reserved::MISCONFIGURED => format!(
+            "name a LocalQueue of namespace {namespace} in the label {QUEUE_NAME}, or make {queue}; \
+             see those there are with: lockstep queues -n {namespace}"
+        ),
+        waiting::QUEUE_STOPPED | quota_reserved::SUSPENDED => {
+            format!("set stopPolicy of LocalQueue {queue} and of {pool} to None")
+        }
+        waiting::QUEUE_INACTIVE => {
+            "repair the queue; see what is wrong with it with: lockstep queues".to_owned()
+        }
+        waiting::NAMESPACE_MISMATCH => {
+            format!("label namespace {namespace} so that namespaceSelector of {pool} selects it")
+        }
+        waiting::GATED | quota_reserved::ADMISSION_GATED => {
+            format!("take the annotation {ADMISSION_GATED_BY} away from the job")
+        }
+        waiting::ON_HOLD => "give the job pods: its parallelism is 0".to_owned(),
+        waiting::BEHIND_HEAD => format!(
+            "let the one before it run, deactivate it, or set queueingStrategy of {pool} to \
+             BestEffortFIFO"
+        ),
+        waiting::INVALID_REQUESTS => "correct what the pods ask for".to_owned(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_both_kinds_have_the_same_advice() {
+        let workload =
+            Workload { queue: "team".into(), namespace: "d".into(), ..Default::default() };
+        for (ours, theirs) in [
+            (waiting::NOT_ENOUGH_QUOTA, quota_reserved::WAITING_FOR_QUOTA),
+            (waiting::NEVER_FITS, quota_reserved::EXCEEDS_MAX_QUOTA),
+            (waiting::NO_MATCHING_FLAVOR, quota_reserved::NO_MATCHING_FLAVOR),
+            (waiting::QUEUE_MISSING, quota_reserved::MISCONFIGURED),
+            (waiting::QUEUE_STOPPED, quota_reserved::SUSPENDED),
+            (waiting::GATED, quota_reserved::ADMISSION_GATED),
+        ] {
+            let said = advice(ours, &workload, Some("pool"));
+            assert_eq!(said, advice(theirs, &workload, Some("pool")), "{ours}");
+            assert!(said.is_some(), "{ours}");
+        }
+        assert_eq!(advice("SomethingNew", &workload, None), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! The admission cycle.
+
+mod round;
+mod tell;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    Cycle, Decision, Queues,
+    decide::{self, Party},
+    entry::{Flight, FlightKind, Place},
+    ledger::Tree,
+};
+use crate::plan::Key;
+
+impl Queues {
+    /// One admission cycle: everything that can be decided now. What is decided counts at once.
+    pub fn cycle(&mut self, now: Timestamp) -> Cycle {
+        let mut cycle = Cycle::default();
+        if !self.is_ready() {
+            return cycle;
+        }
+        for key in self.agenda.take_timers(now) {
+            self.timer_ended(&key, now);
+        }
+        self.wake();
+        while cycle.decisions.len() < self.settings.decisions_max {
+            let heads = self.heads();
+            if heads.is_empty() {
+                break;
+            }
+            self.round(heads, now, &mut cycle);
+        }
+        self.carry_out_orders(now, &mut cycle);
+        self.tell(now, &mut cycle);
+        cycle
+    }
+
+    /// Lets those be tried again for whom something has changed.
+    fn wake(&mut self) {
+        for tree in std::mem::take(&mut self.agenda.to_wake) {
+            for queue in self.ledger.members(&tree) {
+                if let Some(cluster) = self.clusters.get_mut(&queue) {
+                    cluster.pending.wake();
+                    self.refresh(&queue);
+                }
+            }
+        }
+    }
+
+    /// The first of each ClusterQueue that has somebody to try, and of those that share with it:
+    /// who waits at their heads has a claim too.
+    fn heads(&self) -> Vec<Arc<str>> {
+        if self.agenda.ready.is_empty() {
+            return Vec::new();
+        }
+        let mut queues: Vec<Arc<str>> = self.agenda.ready.iter().cloned().collect();
+        if !self.agenda.blocked.is_empty() {
+            let trees: BTreeSet<Tree> = queues.iter().map(|it| self.ledger.tree(it)).collect();
+            let blocked = self.agenda.blocked.iter();
+            queues.extend(blocked.filter(|it| trees.contains(&self.ledger.tree(it))).cloned());
+        }
+        queues
+    }
+
+    /// Tells those that are to give way.
+    fn carry_out_orders(&mut self, now: Timestamp, cycle: &mut Cycle) {
+        if !std::mem::take(&mut self.agenda.has_orders) {
+            return;
+        }
+        let keys: Vec<Key> = self.agenda.orders.keys().cloned().collect();
+        for key in keys {
+            let entry = self.workloads.get(&key);
+            // One whose admission is still being written is told once that is done.
+            if entry.is_some_and(|entry| entry.is_admitting()) {
+                continue;
+            }
+            let Some(order) = self.agenda.orders.remove(&key) else { continue };
+            let Some(entry) = entry.filter(|entry| !entry.is_evicted()) else { continue };
+            let Place::Holding(holding) = &entry.place else { continue };
+            let Some(preemptor) = self.workloads.get(&order.preemptor) else { continue };
+            let Place::Queued { queue, .. } = &preemptor.place else { continue };
+            let id = self.next_id;
+            let victim = self.party(&entry.object, &holding.queue);
+            let preemptor = self.party(&preemptor.object, queue);
+            let reason = order.target.reason;
+            let write = decide::preempt(entry, &victim, &preemptor, reason, (id, now));
+            self.next_id += 1;
+            if let Some(entry) = self.workloads.get_mut(&key) {
+                entry.flight = Some(Flight { id, version: entry.version, kind: FlightKind::Evict });
+            }
+            cycle.decisions.push(Decision::Preempt(write));
+        }
+    }
+
+    fn party<'a>(
+        &'a self,
+        object: &'a lockstep_api::kueue::Workload,
+        queue: &'a Arc<str>,
+    ) -> Party<'a> {
+        let cohort = self.ledger.book(queue).and_then(|book| book.pool.cohort.as_ref());
+        Party { object, queue, cohort }
+    }
+}

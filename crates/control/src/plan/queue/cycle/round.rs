@@ -1,0 +1,398 @@
+//! One round of a cycle: one workload of each queue.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use lockstep_api::reasons::kueue::quota_reserved as reasons;
+
+use crate::plan::{
+    Key,
+    queue::{
+        Cycle, Decision, Fault, Queues, Why,
+        agenda::Order,
+        amount::{self, Amounts, FlavorResource},
+        assign::{Assignment, Market, Mode, Severity},
+        decide,
+        entry::{Flight, FlightKind, Place, Verdict, queued_at},
+        ledger::Tree,
+        pending::{Parked, Rank},
+        pool::Reclaim,
+        preempt::{self, Candidate, Preemptor, Target},
+        wait::Scope,
+        why::{HOLDERS_SHOWN, Holders, Shortage},
+    },
+};
+
+/// A workload that is tried, and what could be done for it when the round began.
+struct Nominee {
+    queue: Arc<str>,
+    rank: Arc<Rank>,
+    class: Arc<str>,
+    assignment: Assignment,
+    targets: Vec<Target>,
+}
+
+/// What has happened in a round so far.
+#[derive(Default)]
+struct Round {
+    /// Those that give way, and that nobody else may count on.
+    victims: BTreeSet<Key>,
+    /// Where somebody was admitted, or is to give way since now.
+    moved: BTreeSet<Tree>,
+    /// Where something was tried out.
+    tried: BTreeSet<Arc<str>>,
+}
+
+const SKIPPED: &str = "Workload no longer fits after processing another workload";
+const OVERLAPS: &str = "Workload has overlapping preemption targets with another workload";
+const DEFERRED: &str = "Workload has overlapping preemption targets with another workload, but \
+                        will fit after these preemptions complete";
+
+impl Queues {
+    /// Tries the heads of these queues.
+    pub(super) fn round(&mut self, queues: Vec<Arc<str>>, now: Timestamp, cycle: &mut Cycle) {
+        let none = BTreeSet::new();
+        let mut nominees: Vec<Nominee> =
+            queues.iter().filter_map(|queue| self.nominate(queue, &none)).collect();
+        cycle.visited += nominees.len();
+        nominees.sort_by(|a, b| {
+            let order = |it: &Nominee| (it.assignment.borrows, Arc::clone(&it.rank));
+            order(a).cmp(&order(b))
+        });
+        let mut round = Round::default();
+        for nominee in nominees {
+            self.process(nominee, &mut round, now, cycle);
+        }
+        self.ledger.end_round(&round.tried);
+        for queue in &queues {
+            self.refresh(queue);
+        }
+    }
+
+    /// Looks for what the head of a queue could be given, where `gone` are as good as gone.
+    fn nominate(&self, queue: &Arc<str>, gone: &BTreeSet<Key>) -> Option<Nominee> {
+        let cluster = self.clusters.get(queue)?;
+        let rank = Arc::clone(cluster.pending.head()?);
+        let entry = self.workloads.get(&rank.key)?;
+        let preemptor = Preemptor { queue, priority: rank.priority.0, at: rank.at };
+        let candidate = |key: &Key| self.candidate(key).filter(|it| !gone.contains(&it.key));
+        // Gates are opened by nobody yet.
+        let may_preempt = entry.object.spec.preemption_gates.is_empty();
+        let search = |wanted: &Amounts, needed: &BTreeSet<FlavorResource>| {
+            if !may_preempt {
+                return Vec::new();
+            }
+            preempt::targets(&self.ledger, preemptor, wanted, needed, &candidate)
+        };
+        let preemption = |what: &FlavorResource, amount: i64| {
+            let wanted = Amounts::from([(what.clone(), amount)]);
+            let targets = search(&wanted, &BTreeSet::from([what.clone()]));
+            match targets.first() {
+                None => Mode::NoCandidates,
+                Some(_) if targets.iter().any(|it| it.candidate.queue == *queue) => Mode::Preempt,
+                Some(_) => Mode::Reclaim,
+            }
+        };
+        let market = Market {
+            ledger: &self.ledger,
+            flavors: &self.flavors,
+            settings: &self.settings,
+            queue,
+            pool: &cluster.pool,
+            preemption: &preemption,
+        };
+        let assignment = market.assign(&entry.object, &entry.needs);
+        let targets = match assignment.mode {
+            Mode::Preempt | Mode::Reclaim => search(&assignment.usage, &assignment.needed),
+            Mode::NoFit | Mode::NoCandidates | Mode::Fit => Vec::new(),
+        };
+        let class = Arc::clone(&entry.class);
+        Some(Nominee { queue: Arc::clone(queue), rank, class, assignment, targets })
+    }
+
+    /// What is known of somebody who may have to give way.
+    fn candidate(&self, key: &Key) -> Option<Candidate> {
+        let entry = self.workloads.get(key)?;
+        let Place::Holding(holding) = &entry.place else { return None };
+        let conditions = entry.object.status.iter().flat_map(|status| &status.conditions);
+        let reserved = lockstep_api::reasons::kueue::workload::QUOTA_RESERVED;
+        let mut reserved = conditions.filter(|it| it.type_ == reserved && it.status == "True");
+        // One whose admission is still being written is the most recent of all.
+        let reserved_at = reserved.next().map_or(Timestamp::MAX, |it| it.last_transition_time.0);
+        let layers = self.layers(&entry.object, Some(&holding.queue), std::iter::empty());
+        let wait = layers.effective(self.settings.wait.as_ref()).unwrap_or_default();
+        Some(Candidate {
+            key: key.clone(),
+            queue: Arc::clone(&holding.queue),
+            uid: entry.uid.clone(),
+            priority: holding.held.priority,
+            at: queued_at(&entry.object, wait.requeuing.timestamp),
+            is_evicted: entry.is_evicted() || self.agenda.orders.contains_key(key),
+            reserved_at,
+            usage: holding.held.usage.clone(),
+        })
+    }
+
+    fn process(
+        &mut self,
+        mut nominee: Nominee,
+        round: &mut Round,
+        now: Timestamp,
+        cycle: &mut Cycle,
+    ) {
+        if nominee.targets.iter().any(|it| round.victims.contains(&it.candidate.key)) {
+            let Some(again) = self.nominate(&nominee.queue, &round.victims) else { return };
+            match again.assignment.mode {
+                Mode::Fit => {
+                    self.try_out(&again.queue, &again.assignment.usage, round);
+                    return self.skip(&nominee, DEFERRED, round);
+                }
+                _ if again.targets.is_empty() => return self.skip(&nominee, OVERLAPS, round),
+                Mode::NoFit | Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => nominee = again,
+            }
+        }
+        match nominee.assignment.mode {
+            Mode::NoFit => self.did_not_fit(&nominee),
+            _ if nominee.assignment.mode != Mode::Fit && nominee.targets.is_empty() => {
+                self.keep_claim(&nominee, round);
+                self.did_not_fit(&nominee);
+            }
+            _ if !self.still_fits(&nominee) => self.skip(&nominee, SKIPPED, round),
+            Mode::Fit => self.admit_unless_blocked(&nominee, round, now, cycle),
+            Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => self.preempt(&nominee, round),
+        }
+    }
+
+    /// Whether a nominee still fits once those are gone that give way: to it, or to others. One to
+    /// which nobody gives way has to fit beside all of them, who are not gone yet.
+    fn still_fits(&self, nominee: &Nominee) -> bool {
+        let mut own = Amounts::new();
+        let mut shared = Amounts::new();
+        for target in &nominee.targets {
+            if target.candidate.queue == nominee.queue {
+                amount::add(&mut own, &target.candidate.usage);
+            }
+            amount::add(&mut shared, &target.candidate.usage);
+        }
+        nominee.assignment.usage.iter().all(|(what, wanted)| {
+            let (own, shared) = (amount::of(&own, what), amount::of(&shared, what));
+            *wanted <= self.ledger.available_after(&nominee.queue, what, own, shared)
+                && (!nominee.targets.is_empty()
+                    || *wanted <= self.ledger.available_by_now(&nominee.queue, what))
+        })
+    }
+
+    fn try_out(&mut self, queue: &Arc<str>, usage: &Amounts, round: &mut Round) {
+        self.ledger.try_out(queue, usage);
+        round.tried.insert(Arc::clone(queue));
+    }
+
+    /// Keeps those behind it from taking what a nominee cannot have yet, where it cannot take it
+    /// back from them.
+    fn keep_claim(&mut self, nominee: &Nominee, round: &mut Round) {
+        let Some(cluster) = self.clusters.get(&nominee.queue) else { return };
+        if cluster.pool.reclaim == Reclaim::Any {
+            return;
+        }
+        let mut claim = Amounts::new();
+        for (what, wanted) in &nominee.assignment.usage {
+            let unused = self.ledger.unused(&nominee.queue, what);
+            let quota = cluster.pool.quotas.get(what);
+            let limit = quota.and_then(|quota| quota.borrowing_limit);
+            let most = match (nominee.assignment.borrows, limit) {
+                (true, None) => *wanted,
+                (true, Some(limit)) => unused.saturating_add(limit),
+                (false, _) => unused,
+            };
+            claim.insert(what.clone(), most.min(*wanted).max(0));
+        }
+        let queue = Arc::clone(&nominee.queue);
+        self.try_out(&queue, &claim, round);
+    }
+
+    /// A nominee cannot be given what it asks for.
+    fn did_not_fit(&mut self, nominee: &Nominee) {
+        let severity = nominee.assignment.severity.unwrap_or(Severity::WaitingForQuota);
+        let why = Arc::new(self.why_not(nominee, severity, None));
+        let message = nominee.assignment.message();
+        self.judge(nominee, Some((severity.reason(), message)), Arc::clone(&why));
+        let parked = Parked { reason: severity.reason(), why };
+        let Some(cluster) = self.clusters.get_mut(&nominee.queue) else { return };
+        let untold = cluster.pending.did_not_fit(&nominee.rank, &nominee.class, parked);
+        self.tell_later(untold);
+    }
+
+    /// A nominee lost what it was to have to another one.
+    fn skip(&mut self, nominee: &Nominee, message: &'static str, round: &Round) {
+        let why = Arc::new(self.why_not(nominee, Severity::WaitingForQuota, Some(message)));
+        self.judge(nominee, Some((reasons::WAITING_FOR_QUOTA, message.to_owned())), why);
+        // If anything has moved it is tried again at once, otherwise when something does.
+        if round.moved.contains(&self.ledger.tree(&nominee.queue)) {
+            if let Some(cluster) = self.clusters.get_mut(&nominee.queue) {
+                cluster.pending.unblock();
+            }
+        } else {
+            self.wait_for(nominee, Vec::new());
+        }
+    }
+
+    fn preempt(&mut self, nominee: &Nominee, round: &mut Round) {
+        for target in &nominee.targets {
+            let usage = &target.candidate.usage;
+            let given = usage.iter().map(|(what, it)| (what.clone(), it.saturating_neg()));
+            self.try_out(&target.candidate.queue, &given.collect(), round);
+            let key = &target.candidate.key;
+            round.victims.insert(key.clone());
+            if !target.candidate.is_evicted {
+                round.moved.insert(self.ledger.tree(&nominee.queue));
+                let order = Order { target: target.clone(), preemptor: nominee.rank.key.clone() };
+                self.agenda.orders.insert(key.clone(), order);
+                self.agenda.has_orders = true;
+            }
+        }
+        self.try_out(&nominee.queue, &nominee.assignment.usage, round);
+        let victims = nominee.targets.iter().map(|it| it.candidate.key.clone()).collect();
+        let message = format!(
+            "{}. Pending the preemption of {} workload(s)",
+            nominee.assignment.message(),
+            nominee.targets.len(),
+        );
+        let why = Arc::new(Why::WaitingForPreemptedWorkloads { victims });
+        self.judge(nominee, Some((reasons::WAITING_FOR_PREEMPTED, message)), why);
+        if let Some(cluster) = self.clusters.get_mut(&nominee.queue) {
+            cluster.pending.set_preemptor(&nominee.rank);
+        }
+        self.wait_for(nominee, Vec::new());
+    }
+
+    fn admit_unless_blocked(
+        &mut self,
+        nominee: &Nominee,
+        round: &mut Round,
+        now: Timestamp,
+        cycle: &mut Cycle,
+    ) {
+        let scopes = self.scopes_not_ready(nominee);
+        if !scopes.is_empty() {
+            self.try_out(&nominee.queue, &nominee.assignment.usage, round);
+            return self.wait_for_pods(nominee, scopes);
+        }
+        let Some(entry) = self.workloads.get_mut(&nominee.rank.key) else { return };
+        let admission = nominee.assignment.admission(&nominee.queue);
+        let id = self.next_id;
+        self.next_id += 1;
+        cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, id, now)));
+        entry.flight = Some(Flight {
+            id,
+            version: entry.version,
+            kind: FlightKind::Admit(Arc::new(admission)),
+        });
+        round.moved.insert(self.ledger.tree(&nominee.queue));
+        self.settle(&nominee.rank.key, now);
+    }
+
+    /// Where pods have to get ready before a nominee may be admitted.
+    fn scopes_not_ready(&self, nominee: &Nominee) -> Vec<Scope> {
+        let Some(entry) = self.workloads.get(&nominee.rank.key) else { return Vec::new() };
+        let sets = nominee.assignment.pod_sets.iter();
+        let flavors: BTreeSet<Arc<str>> =
+            sets.flat_map(|set| set.flavors.values().cloned()).collect();
+        let flavors = flavors.iter().map(|flavor| &**flavor);
+        let layers = self.layers(&entry.object, Some(&nominee.queue), flavors);
+        let mut scopes = layers.scopes(self.settings.wait.as_ref());
+        scopes.retain(|scope| self.unready.contains_key(scope));
+        scopes
+    }
+
+    fn wait_for_pods(&mut self, nominee: &Nominee, scopes: Vec<Scope>) {
+        let key = &nominee.rank.key;
+        let why = Arc::new(Why::WaitingForPodsReady { unready: self.unready_in(&scopes) });
+        let mut is_first = false;
+        for scope in &scopes {
+            if !self.waiters.get(scope).is_some_and(|waiter| self.waits_for_pods(waiter)) {
+                self.waiters.insert(scope.clone(), key.clone());
+            }
+            is_first |= self.waiters.get(scope) == Some(key);
+            let waiting = self.agenda.blocked_on.entry(scope.clone()).or_default();
+            waiting.insert(Arc::clone(&nominee.queue));
+        }
+        let message = "waiting for all admitted workloads to be in PodsReady condition";
+        let quota = is_first.then(|| (reasons::WAITING_FOR_PODS_READY, message.to_owned()));
+        self.judge(nominee, quota, why);
+        self.wait_for(nominee, scopes);
+    }
+
+    /// Whether a workload is known to wait for the pods of others.
+    fn waits_for_pods(&self, key: &Key) -> bool {
+        self.workloads.get(key).is_some_and(|entry| {
+            matches!(entry.place, Place::Queued { .. })
+                && matches!(entry.why(), Some(Why::WaitingForPodsReady { .. }))
+        })
+    }
+
+    pub(super) fn unready_in(&self, scopes: &[Scope]) -> Holders {
+        let unready: BTreeSet<&Key> =
+            scopes.iter().filter_map(|scope| self.unready.get(scope)).flatten().collect();
+        Holders {
+            first: unready.iter().take(HOLDERS_SHOWN).map(|key| ((*key).clone(), 0)).collect(),
+            more: unready.len().saturating_sub(HOLDERS_SHOWN),
+        }
+    }
+
+    fn wait_for(&mut self, nominee: &Nominee, scopes: Vec<Scope>) {
+        let Some(cluster) = self.clusters.get_mut(&nominee.queue) else { return };
+        let untold = cluster.pending.wait_for(&nominee.rank, scopes);
+        self.tell_later(untold);
+    }
+
+    fn judge(&mut self, nominee: &Nominee, quota: Option<(&'static str, String)>, why: Arc<Why>) {
+        let key = &nominee.rank.key;
+        let position = self.position(&nominee.queue, &nominee.rank);
+        let verdict = Verdict { quota, why, was_tried: true, position };
+        if let Some(entry) = self.workloads.get_mut(key) {
+            entry.verdict = Some(verdict);
+            self.agenda.to_write.insert(key.clone());
+        }
+    }
+
+    fn why_not(&self, nominee: &Nominee, severity: Severity, note: Option<&'static str>) -> Why {
+        let cluster_queue = nominee.queue.to_string();
+        let faults = || nominee.assignment.faults().cloned().collect::<Vec<_>>();
+        match severity {
+            Severity::ExceedsMaxQuota => Why::NeverFits { cluster_queue, faults: faults() },
+            Severity::NoMatchingFlavor => Why::NoMatchingFlavor { cluster_queue, faults: faults() },
+            Severity::WaitingForQuota => {
+                let shortages = self.shortages(nominee);
+                Why::NotEnoughQuota { cluster_queue, shortages, note }
+            }
+        }
+    }
+
+    fn shortages(&self, nominee: &Nominee) -> Vec<Shortage> {
+        let mut shortages: BTreeMap<FlavorResource, Shortage> = BTreeMap::new();
+        for fault in nominee.assignment.faults() {
+            let Fault::Short { what, asked, free, borrowable } = fault else { continue };
+            let shortage = Shortage {
+                what: what.clone(),
+                asked: *asked,
+                free: (*free).max(0),
+                borrowable: *borrowable,
+                holders: self.ledger.holders(&nominee.queue, what),
+            };
+            let known = shortages.get(what).map_or(0, |known| known.asked);
+            if *asked >= known {
+                shortages.insert(what.clone(), shortage);
+            }
+        }
+        shortages.into_values().collect()
+    }
+
+    /// How many come before a workload in its queue, and how many there are.
+    pub(super) fn position(&self, queue: &Arc<str>, rank: &Rank) -> Option<(Option<usize>, usize)> {
+        let pending = &self.clusters.get(queue)?.pending;
+        Some((pending.before(rank, decide::POSITIONS_MAX), pending.len()))
+    }
+}

@@ -1,0 +1,109 @@
+//! Telling workloads why they wait.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use lockstep_api::reasons::kueue::{quota_reserved as reasons, workload as kinds};
+
+use crate::plan::{
+    Key,
+    queue::{
+        Cycle, Decision, Queues, Why, conditions,
+        decide::{self, Change},
+        entry::{Entry, Flight, FlightKind, Place, Verdict},
+    },
+};
+
+/// What those are told that are like one that did not fit.
+const BYPASSED: &str =
+    "Bypassed scheduling evaluation because an equivalent workload recently failed";
+/// What those are told that were not tried yet.
+const NOT_TRIED: &str = "Workload is pending evaluation in the scheduling queue";
+
+impl Queues {
+    /// Tells those whose reasons have changed, and of those whose words have changed one.
+    pub(super) fn tell(&mut self, now: Timestamp, cycle: &mut Cycle) {
+        for queue in std::mem::take(&mut self.agenda.joined) {
+            let untold = self.clusters.get_mut(&queue).map(|it| it.pending.take_untold());
+            self.tell_later(untold.unwrap_or_default());
+        }
+        while cycle.decisions.len() < self.settings.decisions_max {
+            let Some(key) = self.agenda.to_write.pop_first() else { break };
+            self.write_verdict(&key, now, cycle, false);
+        }
+        if let Some(key) = self.agenda.take_words(now) {
+            if let Some(entry) = self.workloads.get_mut(&key) {
+                entry.words_at = None;
+            }
+            self.write_verdict(&key, now, cycle, true);
+        }
+    }
+
+    /// Notes that workloads are to be told what their queue waits for.
+    pub(super) fn tell_later(&mut self, keys: Vec<Key>) {
+        for key in keys {
+            let Some(entry) = self.workloads.get(&key) else { continue };
+            let verdict = self.by_the_way(entry);
+            let Some(entry) = self.workloads.get_mut(&key) else { continue };
+            if verdict.is_some() {
+                entry.verdict = verdict;
+                self.agenda.to_write.insert(key);
+            }
+        }
+    }
+
+    /// Why one waits that was not tried itself.
+    fn by_the_way(&self, entry: &Entry) -> Option<Verdict> {
+        let Place::Queued { queue, rank, class } = &entry.place else { return None };
+        let pending = &self.clusters.get(queue)?.pending;
+        let said = conditions::of(&entry.object, kinds::QUOTA_RESERVED);
+        let said = said.filter(|it| it.status == "False").map(|it| it.reason.as_str());
+        let (quota, why) = if let Some(parked) = pending.parked(class) {
+            let is_said = said == Some(parked.reason);
+            let quota = (!is_said).then(|| (parked.reason, BYPASSED.to_owned()));
+            (quota, Arc::clone(&parked.why))
+        } else {
+            let block = pending.block().filter(|block| block.head != *rank)?;
+            let stale = [
+                reasons::SUSPENDED,
+                reasons::MISCONFIGURED,
+                reasons::DEACTIVATED,
+                reasons::ADMISSION_GATED,
+            ];
+            let is_stale = said.is_some_and(|said| stale.contains(&said));
+            let quota = is_stale.then(|| (reasons::PENDING_EVALUATION, NOT_TRIED.to_owned()));
+            let why = if block.scopes.is_empty() {
+                Why::BehindHead { cluster_queue: queue.to_string(), head: block.head.key.clone() }
+            } else {
+                Why::WaitingForPodsReady { unready: self.unready_in(&block.scopes) }
+            };
+            (quota, Arc::new(why))
+        };
+        let position = self.position(queue, rank);
+        Some(Verdict { quota, why, was_tried: false, position })
+    }
+
+    /// Writes what a workload is told, if that is news. Words alone are not written at once.
+    fn write_verdict(&mut self, key: &Key, now: Timestamp, cycle: &mut Cycle, with_words: bool) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        // What is under way is answered first.
+        if entry.flight.is_some() {
+            return;
+        }
+        let Some(verdict) = &entry.verdict else { return };
+        let id = self.next_id;
+        let (change, write) = decide::pend(entry, verdict, id, now);
+        if change == Change::Words && !with_words {
+            if entry.words_at.is_none() {
+                entry.words_at = Some(self.agenda.defer_words(key, now));
+            }
+            return;
+        }
+        self.agenda.forget_words(key, entry.words_at.take());
+        if change != Change::Nothing {
+            self.next_id += 1;
+            entry.flight = Some(Flight { id, version: entry.version, kind: FlightKind::Pend });
+            cycle.decisions.push(Decision::Pend(write));
+        }
+    }
+}

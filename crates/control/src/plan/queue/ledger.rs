@@ -1,0 +1,412 @@
+//! Who uses how much of what, and what is left: sums per ClusterQueue and per cohort.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    amount::{self, Amounts, FlavorResource},
+    pool::{Pool, Quota},
+    why::{HOLDERS_SHOWN, Holders},
+};
+use crate::plan::Key;
+
+/// What all ClusterQueues have and use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledger {
+    books: BTreeMap<Arc<str>, Book>,
+    cohorts: BTreeMap<Arc<str>, Cohort>,
+}
+
+/// What one ClusterQueue has and uses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Book {
+    pub pool: Arc<Pool>,
+    /// Whether it can admit anybody. What one that cannot has and uses is not shared.
+    pub is_open: bool,
+    /// What workloads hold, whether they run or not.
+    pub reserved: Amounts,
+    /// What admitted workloads hold.
+    pub admitted: Amounts,
+    /// How many workloads hold something, and how many of them are admitted.
+    pub counts: Counts,
+    /// Who holds what.
+    holders: BTreeMap<FlavorResource, BTreeMap<Key, i64>>,
+    /// How many of those that hold something have which priority.
+    priorities: BTreeMap<i32, usize>,
+    /// What is taken and given back while a cycle tries things out.
+    tried: Amounts,
+}
+
+/// ClusterQueues that share what they have.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tree {
+    /// All of a cohort.
+    Cohort(Arc<str>),
+    /// One without a cohort.
+    Alone(Arc<str>),
+}
+
+/// How many workloads hold something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub reserving: i32,
+    pub admitted: i32,
+}
+
+/// What the open ClusterQueues of a cohort have and use together.
+#[derive(Clone, Debug, Default)]
+struct Cohort {
+    members: BTreeSet<Arc<str>>,
+    quota: Amounts,
+    usage: Amounts,
+    /// What is taken and given back while a cycle tries things out.
+    tried: Amounts,
+}
+
+/// What a workload holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub usage: Amounts,
+    pub priority: i32,
+    pub is_admitted: bool,
+}
+
+impl Ledger {
+    pub(super) fn book(&self, queue: &str) -> Option<&Book> {
+        self.books.get(queue)
+    }
+
+    /// What a ClusterQueue has from now on.
+    pub(super) fn set_pool(&mut self, queue: &Arc<str>, pool: Arc<Pool>, is_open: bool) {
+        let book = self.books.entry(Arc::clone(queue)).or_default();
+        let old = std::mem::replace(&mut book.pool, pool).cohort.clone();
+        book.is_open = is_open;
+        let new = book.pool.cohort.clone();
+        if let Some(old) = old.filter(|old| Some(old) != new.as_ref()) {
+            self.leave(&old, queue);
+        }
+        if let Some(new) = new {
+            self.cohorts.entry(Arc::clone(&new)).or_default().members.insert(Arc::clone(queue));
+            self.sum(&new);
+        }
+    }
+
+    /// A ClusterQueue is gone. What its workloads hold is still known.
+    pub(super) fn drop_pool(&mut self, queue: &Arc<str>) {
+        self.set_pool(queue, Arc::default(), false);
+        if self.books.get(queue).is_some_and(|book| book.counts.reserving == 0) {
+            self.books.remove(queue);
+        }
+    }
+
+    /// Whom a ClusterQueue shares with.
+    pub(super) fn tree(&self, queue: &Arc<str>) -> Tree {
+        let cohort = self.books.get(queue).and_then(|book| book.pool.cohort.clone());
+        cohort.map_or_else(|| Tree::Alone(Arc::clone(queue)), Tree::Cohort)
+    }
+
+    /// All ClusterQueues that share, open or not.
+    pub(super) fn members(&self, tree: &Tree) -> BTreeSet<Arc<str>> {
+        match tree {
+            Tree::Alone(queue) => BTreeSet::from([Arc::clone(queue)]),
+            Tree::Cohort(name) => {
+                self.cohorts.get(name).map(|cohort| cohort.members.clone()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The other open ClusterQueues of the cohort.
+    pub(super) fn others<'a>(
+        &'a self,
+        queue: &'a str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Book)> {
+        let cohort = self.books.get(queue).and_then(|book| book.pool.cohort.as_ref());
+        let members = cohort.and_then(|cohort| self.cohorts.get(cohort)).map(|it| &it.members);
+        let others = members.into_iter().flatten().filter(move |name| &***name != queue);
+        others.filter_map(|name| Some((name, self.books.get(name)?))).filter(|(_, it)| it.is_open)
+    }
+
+    /// Notes what a workload holds.
+    pub(super) fn hold(&mut self, queue: &Arc<str>, key: &Key, held: &Held) {
+        let book = self.books.entry(Arc::clone(queue)).or_default();
+        book.counts.reserving += 1;
+        if held.is_admitted {
+            book.counts.admitted += 1;
+            amount::add(&mut book.admitted, &held.usage);
+        }
+        for (what, amount) in &held.usage {
+            book.holders.entry(what.clone()).or_default().insert(key.clone(), *amount);
+        }
+        *book.priorities.entry(held.priority).or_default() += 1;
+        amount::add(&mut book.reserved, &held.usage);
+        self.in_cohort(queue, |cohort| amount::add(&mut cohort.usage, &held.usage));
+    }
+
+    /// Notes that a workload holds this no more.
+    pub(super) fn release(&mut self, queue: &Arc<str>, key: &Key, held: &Held) {
+        let Some(book) = self.books.get_mut(queue) else { return };
+        book.counts.reserving -= 1;
+        if held.is_admitted {
+            book.counts.admitted -= 1;
+            amount::subtract(&mut book.admitted, &held.usage);
+        }
+        for what in held.usage.keys() {
+            let Some(holders) = book.holders.get_mut(what) else { continue };
+            holders.remove(key);
+            if holders.is_empty() {
+                book.holders.remove(what);
+            }
+        }
+        if let Some(count) = book.priorities.get_mut(&held.priority) {
+            *count -= 1;
+            if *count == 0 {
+                book.priorities.remove(&held.priority);
+            }
+        }
+        amount::subtract(&mut book.reserved, &held.usage);
+        self.in_cohort(queue, |cohort| amount::subtract(&mut cohort.usage, &held.usage));
+    }
+
+    /// Takes something for the rest of a round; a negative amount gives it back.
+    pub(super) fn try_out(&mut self, queue: &Arc<str>, usage: &Amounts) {
+        let Some(book) = self.books.get_mut(queue) else { return };
+        amount::add(&mut book.tried, usage);
+        self.in_cohort(queue, |cohort| amount::add(&mut cohort.tried, usage));
+    }
+
+    /// Forgets all that was tried out.
+    pub(super) fn end_round(&mut self, queues: &BTreeSet<Arc<str>>) {
+        for queue in queues {
+            let Some(book) = self.books.get_mut(queue) else { continue };
+            let tried = std::mem::take(&mut book.tried);
+            self.in_cohort(queue, |cohort| amount::subtract(&mut cohort.tried, &tried));
+        }
+    }
+
+    /// How much there can be for a ClusterQueue, if nobody used anything.
+    pub(super) fn potential(&self, queue: &str, what: &FlavorResource) -> i64 {
+        let Some((book, quota)) = self.quota(queue, what) else { return 0 };
+        let Some(cohort) = self.cohort(book) else { return quota.nominal };
+        let shared = amount::of(&cohort.quota, what);
+        quota
+            .borrowing_limit
+            .map_or(shared, |limit| quota.nominal.saturating_add(limit).min(shared))
+    }
+
+    /// How much there is for a ClusterQueue now. Negative when more is used than there is.
+    pub(super) fn available(&self, queue: &str, what: &FlavorResource) -> i64 {
+        self.available_after(queue, what, 0, 0)
+    }
+
+    /// The same, once the ClusterQueue itself has given back `own`, and its cohort `shared`.
+    pub(super) fn available_after(
+        &self,
+        queue: &str,
+        what: &FlavorResource,
+        own: i64,
+        shared: i64,
+    ) -> i64 {
+        let Some((book, quota)) = self.quota(queue, what) else { return 0 };
+        let unused = quota.nominal.saturating_sub(book.usage(what).saturating_sub(own));
+        let Some(cohort) = self.cohort(book) else { return unused };
+        let used = amount::of(&cohort.usage, what).saturating_add(amount::of(&cohort.tried, what));
+        let used = used.saturating_sub(shared);
+        let left = amount::of(&cohort.quota, what).saturating_sub(used);
+        quota.borrowing_limit.map_or(left, |limit| left.min(unused.saturating_add(limit)))
+    }
+
+    /// How much there is for a ClusterQueue by what is held, whatever is tried out: those that give
+    /// way still hold what they have.
+    pub(super) fn available_by_now(&self, queue: &str, what: &FlavorResource) -> i64 {
+        let Some(book) = self.books.get(queue) else { return 0 };
+        let own = amount::of(&book.tried, what);
+        let shared = self.cohort(book).map_or(own, |cohort| amount::of(&cohort.tried, what));
+        self.available_after(queue, what, own, shared)
+    }
+
+    /// How much of what is available is the ClusterQueue's own.
+    pub(super) fn unused(&self, queue: &str, what: &FlavorResource) -> i64 {
+        let quota = self.quota(queue, what);
+        quota.map_or(0, |(book, quota)| quota.nominal.saturating_sub(book.usage(what)))
+    }
+
+    /// Whether a ClusterQueue would borrow if it used `more`.
+    pub(super) fn borrows_with(&self, queue: &str, what: &FlavorResource, more: i64) -> bool {
+        more > self.unused(queue, what)
+    }
+
+    /// Some of those that hold something, those of the ClusterQueue itself first.
+    pub(super) fn holders(&self, queue: &str, what: &FlavorResource) -> Holders {
+        let own = self.books.get(queue).into_iter();
+        let all = own.chain(self.others(queue).map(|(_, book)| book));
+        let mut holders = Holders::default();
+        for held in all.filter_map(|book| book.holders.get(what)) {
+            let room = HOLDERS_SHOWN - holders.first.len();
+            holders.first.extend(held.iter().take(room).map(|(key, it)| (key.clone(), *it)));
+            holders.more += held.len().saturating_sub(room);
+        }
+        holders
+    }
+
+    fn quota(&self, queue: &str, what: &FlavorResource) -> Option<(&Book, Quota)> {
+        let book = self.books.get(queue)?;
+        Some((book, *book.pool.quotas.get(what)?))
+    }
+
+    fn cohort(&self, book: &Book) -> Option<&Cohort> {
+        self.cohorts.get(book.pool.cohort.as_ref()?)
+    }
+
+    fn in_cohort(&mut self, queue: &str, change: impl FnOnce(&mut Cohort)) {
+        let Some(book) = self.books.get(queue).filter(|book| book.is_open) else { return };
+        let cohort = book.pool.cohort.as_ref().and_then(|name| self.cohorts.get_mut(name));
+        if let Some(cohort) = cohort {
+            change(cohort);
+        }
+    }
+
+    fn leave(&mut self, cohort: &Arc<str>, queue: &Arc<str>) {
+        let Some(known) = self.cohorts.get_mut(cohort) else { return };
+        known.members.remove(queue);
+        if known.members.is_empty() {
+            self.cohorts.remove(cohort);
+        } else {
+            self.sum(cohort);
+        }
+    }
+
+    /// Adds up what the members of a cohort have and use.
+    fn sum(&mut self, cohort: &Arc<str>) {
+        let Some(known) = self.cohorts.get_mut(cohort) else { return };
+        let members = std::mem::take(&mut known.members);
+        *known = Cohort { members, ..Cohort::default() };
+        for book in known.members.iter().filter_map(|name| self.books.get(name)) {
+            if !book.is_open {
+                continue;
+            }
+            for (what, quota) in &book.pool.quotas {
+                let sum = known.quota.entry(what.clone()).or_insert(0);
+                *sum = sum.saturating_add(quota.nominal);
+            }
+            amount::add(&mut known.usage, &book.reserved);
+            amount::add(&mut known.tried, &book.tried);
+        }
+    }
+}
+
+impl Book {
+    /// How much of something is used, what is tried out included.
+    pub(super) fn usage(&self, what: &FlavorResource) -> i64 {
+        amount::of(&self.reserved, what).saturating_add(amount::of(&self.tried, what))
+    }
+
+    /// How much of what is used is more than the queue has itself.
+    pub(super) fn borrowed(&self, what: &FlavorResource) -> i64 {
+        let nominal = self.pool.quotas.get(what).map_or(0, |quota| quota.nominal);
+        self.usage(what).saturating_sub(nominal).max(0)
+    }
+
+    /// Who holds some of it.
+    pub(super) fn holders_of(&self, what: &FlavorResource) -> impl Iterator<Item = &Key> {
+        self.holders.get(what).into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// Whether anybody of a lower priority, or of the same if `or_equal`, holds something.
+    pub(super) fn has_below(&self, priority: i32, or_equal: bool) -> bool {
+        self.priorities
+            .keys()
+            .next()
+            .is_some_and(|it| *it < priority || or_equal && *it == priority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn what() -> FlavorResource {
+        FlavorResource::new(&Arc::from("f"), &Arc::from("gpu"))
+    }
+
+    fn pool(nominal: i64, limit: Option<i64>, cohort: Option<&str>) -> Arc<Pool> {
+        let queue = serde_json::from_value(json!({"spec": {
+            "cohortName": cohort.unwrap_or(""),
+            "resourceGroups": [{"coveredResources": ["gpu"], "flavors": [{"name": "f", "resources": [
+                {"name": "gpu", "nominalQuota": nominal.to_string(),
+                 "borrowingLimit": limit.map(|limit| limit.to_string())}]}]}]}}))
+        .unwrap();
+        Arc::new(Pool::of(&queue))
+    }
+
+    fn held(amount: i64) -> Held {
+        Held { usage: Amounts::from([(what(), amount)]), priority: 0, is_admitted: true }
+    }
+
+    fn key(name: &str) -> Key {
+        Key { namespace: "ns".to_owned(), name: name.to_owned() }
+    }
+
+    // rule: queueing 4.3.1
+    #[test]
+    fn what_is_left_counts_the_cohort_and_the_limit() {
+        // (nominal, limit, own use, use of the other with 10, is in a cohort) ->
+        // (available, potential)
+        let cases = [
+            ((10, None, 4, 0, false), (6, 10)),
+            ((10, None, 14, 0, false), (-4, 10)),
+            ((10, None, 4, 3, true), (13, 20)),
+            ((10, Some(2), 4, 3, true), (8, 12)),
+            ((10, Some(2), 12, 3, true), (0, 12)),
+            ((10, Some(0), 4, 0, true), (6, 10)),
+            ((10, Some(50), 4, 10, true), (6, 20)),
+            ((10, None, 4, 18, true), (-2, 20)),
+            ((i64::MAX, Some(i64::MAX), 0, 0, true), (i64::MAX, i64::MAX)),
+        ];
+        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
+        for ((nominal, limit, own, other, shares), want) in cases {
+            let mut ledger = Ledger::default();
+            let cohort = shares.then_some("c");
+            ledger.hold(&a, &key("x"), &held(own));
+            ledger.set_pool(&a, pool(nominal, limit, cohort), true);
+            ledger.set_pool(&b, pool(10, None, cohort), true);
+            ledger.hold(&b, &key("y"), &held(other));
+            let got = (ledger.available("a", &what()), ledger.potential("a", &what()));
+            assert_eq!(got, want, "{nominal} {limit:?} {own} {other} {shares}");
+        }
+    }
+
+    // rule: queueing 4.3.1
+    #[test]
+    fn closed_queues_share_nothing() {
+        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
+        let mut ledger = Ledger::default();
+        ledger.set_pool(&a, pool(10, None, Some("c")), true);
+        ledger.set_pool(&b, pool(10, None, Some("c")), false);
+        ledger.hold(&b, &key("y"), &held(7));
+        assert_eq!(ledger.available("a", &what()), 10);
+        ledger.set_pool(&b, pool(10, None, Some("c")), true);
+        assert_eq!(ledger.available("a", &what()), 13);
+        ledger.set_pool(&b, pool(10, None, Some("d")), true);
+        assert_eq!(ledger.available("a", &what()), 10);
+        ledger.release(&b, &key("y"), &held(7));
+        assert_eq!(ledger.available("b", &what()), 10);
+        assert_eq!(ledger.members(&ledger.tree(&b)), BTreeSet::from([b]));
+    }
+
+    #[test]
+    fn what_is_tried_out_is_forgotten() {
+        let a: Arc<str> = Arc::from("a");
+        let mut ledger = Ledger::default();
+        ledger.set_pool(&a, pool(10, None, Some("c")), true);
+        ledger.try_out(&a, &Amounts::from([(what(), 4)]));
+        assert_eq!(ledger.available("a", &what()), 6);
+        assert_eq!(ledger.available_by_now("a", &what()), 10);
+        assert!(ledger.borrows_with("a", &what(), 7));
+        ledger.end_round(&BTreeSet::from([Arc::clone(&a)]));
+        assert_eq!(ledger.available("a", &what()), 10);
+    }
+}

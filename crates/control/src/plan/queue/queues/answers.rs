@@ -1,0 +1,154 @@
+//! What became of decisions.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use lockstep_api::{kueue::Workload, reasons::kueue::workload as kinds};
+
+use super::Queues;
+use crate::{
+    engine::after,
+    plan::{
+        Key, Refusal, RefusalKind,
+        queue::{
+            conditions,
+            entry::{FlightKind, Place, holds_quota},
+        },
+    },
+};
+
+/// Back-off of a workload whose admission the API did not take: at first, and at most.
+pub(super) const RETRY_FIRST: Duration = Duration::from_millis(100);
+pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How long an admission counts of which nobody knows what became: it was not answered, or it met
+/// another version of the workload, which may be of its own making. There will be news of it; what
+/// is unknown is not undone.
+const DOUBT: Duration = Duration::from_secs(60);
+
+impl Queues {
+    /// A decision was carried out: the workload as the API answered.
+    pub fn written(&mut self, workload: &Arc<Workload>, now: Timestamp) {
+        let key = Key::of(&workload.metadata);
+        if self.workloads.contains_key(&key) {
+            self.backoff.succeeded(&key);
+            self.workload_seen(workload, now);
+        }
+    }
+
+    /// A decision came to nothing: what it took is given back, and it is thought over. `id` is that
+    /// of its [`Write`](super::super::Write): one that a later has taken the place of matters no
+    /// more.
+    pub fn refused(&mut self, key: &Key, id: u64, refusal: &Refusal, now: Timestamp) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        let Some(flight) = entry.flight.take_if(|it| it.id == id) else { return };
+        // Whoever has news already need not wait for it.
+        let is_stale = entry.version == flight.version;
+        match flight.kind {
+            FlightKind::Admit(_) if is_in_doubt(refusal.kind, is_stale) => {
+                // It may have been carried out: it counts until that is known.
+                let until = after(now, DOUBT);
+                entry.refused_until = Some(until);
+                entry.flight = Some(flight);
+                let old = entry.timer;
+                entry.timer = self.agenda.set_timer(key, old, Some(until));
+                return;
+            }
+            FlightKind::Admit(_) => {
+                self.agenda.orders.remove(key);
+                let delay = self.backoff.failed(key);
+                entry.refused_until = is_stale.then(|| after(now, delay));
+            }
+            FlightKind::Evict => {
+                let delay = self.backoff.failed(key);
+                entry.wakes_others = true;
+                let old = entry.timer;
+                let at = if is_stale { after(now, delay) } else { now };
+                entry.timer = self.agenda.set_timer(key, old, Some(at));
+            }
+            FlightKind::Pend => {
+                if entry.words_at.is_none() {
+                    entry.words_at = Some(self.agenda.defer_words(key, now));
+                }
+                // To say the same of what is not news any more would be refused again.
+                if is_stale {
+                    return;
+                }
+            }
+        }
+        self.settle(key, now);
+    }
+
+    /// What was decided is done once it can be seen.
+    pub(super) fn settle_flight(&mut self, key: &Key) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        let Some(flight) = &entry.flight else { return };
+        let is_done = match flight.kind {
+            FlightKind::Admit(_) => holds_quota(&entry.object),
+            FlightKind::Evict => conditions::is_true(&entry.object, kinds::EVICTED),
+            FlightKind::Pend => true,
+        };
+        if is_done {
+            entry.flight = None;
+            entry.refused_until = None;
+            self.agenda.has_orders |= self.agenda.orders.contains_key(key);
+        }
+    }
+
+    /// A workload has changed.
+    pub(super) fn note_news(&mut self, key: &Key) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        // What comes after the version that was decided on is not the admission: it never was
+        // carried out.
+        let was_refused = entry.refused_until.is_some() && !holds_quota(&entry.object);
+        if was_refused && entry.is_admitting() {
+            entry.flight = None;
+            self.agenda.orders.remove(key);
+        }
+        if !entry.is_admitting() {
+            entry.refused_until = None;
+        }
+        if std::mem::take(&mut entry.wakes_others) {
+            self.wake_for(key);
+        }
+    }
+
+    /// The time has come to look at a workload again.
+    pub(in crate::plan::queue) fn timer_ended(&mut self, key: &Key, now: Timestamp) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        entry.timer = None;
+        if entry.refused_until.is_some_and(|until| until <= now) {
+            entry.refused_until = None;
+            // Nobody has seen the admission: it was not carried out.
+            if entry.is_admitting() {
+                entry.flight = None;
+                self.agenda.orders.remove(key);
+            }
+        }
+        let wakes_others = std::mem::take(&mut entry.wakes_others);
+        if wakes_others {
+            self.wake_for(key);
+        }
+        self.settle(key, now);
+    }
+
+    /// Wakes those who may want what a workload holds.
+    fn wake_for(&mut self, key: &Key) {
+        let Some(entry) = self.workloads.get(key) else { return };
+        if let Place::Holding(holding) = &entry.place {
+            let queue = Arc::clone(&holding.queue);
+            self.wake_tree(&queue);
+        }
+    }
+}
+
+/// Whether an admission that seems to be refused may have been carried out all the same.
+fn is_in_doubt(kind: RefusalKind, is_stale: bool) -> bool {
+    match kind {
+        RefusalKind::Other => true,
+        RefusalKind::Conflict => is_stale,
+        RefusalKind::NotFound
+        | RefusalKind::AlreadyExists
+        | RefusalKind::Refused
+        | RefusalKind::NamespaceTerminating => false,
+    }
+}

@@ -1,0 +1,196 @@
+//! Random worlds, against what must never happen.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Add { queue: usize, gpus: i64, priority: i32 },
+    Finish(usize),
+    Release(usize),
+    Quota { queue: usize, nominal: i64 },
+    Run,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (0..3_usize, 1..5_i64, 0..3_i32)
+            .prop_map(|(queue, gpus, priority)| Step::Add { queue, gpus, priority }),
+        2 => (0..40_usize).prop_map(Step::Finish),
+        2 => (0..40_usize).prop_map(Step::Release),
+        1 => (0..3_usize, 0..7_i64).prop_map(|(queue, nominal)| Step::Quota { queue, nominal }),
+        3 => Just(Step::Run),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// What each queue allows: the first is strict, the second borrows only so much.
+fn spec(queue: usize, nominal: i64) -> Value {
+    let mut spec = gpus(
+        nominal,
+        json!({"cohortName": "c", "preemption": {
+        "withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}}),
+    );
+    if queue == 0 {
+        spec["queueingStrategy"] = json!("StrictFIFO");
+    }
+    if queue == 1 {
+        spec["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = json!("2");
+    }
+    spec
+}
+
+struct Oracle {
+    world: World,
+    nominal: [i64; 3],
+    asked: BTreeMap<String, (usize, i64)>,
+}
+
+impl Oracle {
+    /// What the workloads of each queue hold, counted one by one.
+    fn used(&self) -> [i64; 3] {
+        let mut used = [0; 3];
+        for name in self.world.holding() {
+            let (queue, gpus) = self.asked[name];
+            used[queue] += gpus;
+        }
+        used
+    }
+
+    /// Whether a queue may use so much more, by the rules alone.
+    fn fits(&self, queue: usize, more: i64) -> bool {
+        let used = self.used();
+        let total: i64 = used.iter().sum();
+        let within = queue != 1 || used[1] + more <= self.nominal[1] + 2;
+        total + more <= self.nominal.iter().sum() && within
+    }
+
+    /// Runs cycles and checks each admission against the rules.
+    fn run(&mut self) {
+        for _ in 0..50 {
+            let cycle = self.world.cycle();
+            if cycle.decisions.is_empty() {
+                return;
+            }
+            for decision in cycle.decisions {
+                if matches!(decision, Decision::Admit(_)) {
+                    let (queue, gpus) = self.asked[&decision.write().key.name];
+                    assert!(self.fits(queue, gpus), "{decision:?} with {:?}", self.used());
+                }
+                self.world.carry_out(decision.write());
+            }
+        }
+        panic!("no rest");
+    }
+
+    /// Nobody of the strict queue goes before its head, and the head goes when it fits.
+    fn check_rest(&self) {
+        let used = self.used();
+        let pending = |name: &&str| {
+            let conditions = self.world.workloads[*name].status.clone().unwrap_or_default();
+            !conditions.conditions.iter().any(|it| {
+                matches!(it.type_.as_str(), "QuotaReserved" | "Finished") && it.status == "True"
+            })
+        };
+        for (queue, own) in used.iter().enumerate() {
+            let names = self.world.workloads.keys().map(String::as_str);
+            let mut waiting: Vec<&str> =
+                names.filter(|name| self.asked[*name].0 == queue).filter(pending).collect();
+            waiting.sort_by_key(|name| {
+                let object = &self.world.workloads[*name];
+                let created = object.metadata.creation_timestamp.clone().map(|at| at.0);
+                (std::cmp::Reverse(object.spec.priority), created, (*name).to_owned())
+            });
+            // What fits into the queue's own quota, with nobody else having a claim, is not left.
+            let claims = self.world.workloads.values().any(|object| {
+                let status = object.status.clone().unwrap_or_default();
+                status.conditions.iter().any(|it| it.type_ == "Evicted" && it.status == "True")
+            });
+            let first = if queue == 0 { &waiting[..waiting.len().min(1)] } else { &waiting[..] };
+            for name in first {
+                let gpus = self.asked[*name].1;
+                let is_own = own + gpus <= self.nominal[queue];
+                assert!(
+                    claims || !(is_own && self.fits(queue, gpus)),
+                    "{name} could run: {used:?} of {:?}",
+                    self.nominal
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    // rule: queueing 4.3.1
+    // rule: queueing 4.1.1
+    #[test]
+    fn quota_is_kept_and_nobody_who_could_run_is_left(steps in steps()) {
+        let nominal = [4, 3, 2];
+        let clusters: Vec<(&str, Value)> =
+            NAMES.iter().enumerate().map(|(at, name)| (*name, spec(at, nominal[at]))).collect();
+        let world = World::new(&clusters);
+        let mut oracle = Oracle { world, nominal, asked: BTreeMap::new() };
+        for (at, step) in steps.into_iter().enumerate() {
+            let second = i64::try_from(at).unwrap();
+            oracle.world.now = super::at(100 + second);
+            match step {
+                Step::Add { queue, gpus, priority } => {
+                    let name = format!("w{at:03}");
+                    oracle.asked.insert(name.clone(), (queue, gpus));
+                    oracle.world.add(&name, NAMES[queue], gpus, priority, second);
+                }
+                Step::Finish(index) => {
+                    let holding = oracle.world.holding();
+                    let name = holding.iter().nth(index % holding.len().max(1));
+                    if let Some(name) = name.map(ToString::to_string) {
+                        oracle.world.finish(&name);
+                    }
+                }
+                Step::Release(index) => {
+                    let evicted: Vec<String> = oracle.world.holding().into_iter()
+                        .filter(|name| oracle.world.condition(name, "Evicted").0 == "True")
+                        .map(str::to_owned).collect();
+                    if let Some(name) = evicted.get(index % evicted.len().max(1)) {
+                        oracle.world.release(name);
+                    }
+                }
+                Step::Quota { queue, nominal } => {
+                    oracle.nominal[queue] = nominal;
+                    oracle.world.cluster(NAMES[queue], spec(queue, nominal));
+                }
+                Step::Run => {
+                    oracle.run();
+                    oracle.check_rest();
+                }
+            }
+        }
+        // When nothing more comes, everything that can ever run does.
+        for _ in 0..200 {
+            oracle.run();
+            oracle.check_rest();
+            let holding: Vec<String> =
+                oracle.world.holding().into_iter().map(str::to_owned).collect();
+            let Some(name) = holding.first() else { break };
+            if oracle.world.condition(name, "Evicted").0 == "True" {
+                oracle.world.release(name);
+            } else {
+                oracle.world.finish(name);
+            }
+        }
+        prop_assert!(oracle.world.holding().is_empty());
+        for (name, (queue, gpus)) in &oracle.asked {
+            let (status, reason, _) = oracle.world.condition(name, "QuotaReserved");
+            if status != "True" {
+                let can_ever = oracle.fits(*queue, *gpus);
+                // Behind the head of a strict queue that can never run nobody runs.
+                prop_assert!(!can_ever || *queue == 0, "{name} is left with {reason}");
+            }
+        }
+    }
+}

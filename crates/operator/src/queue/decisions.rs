@@ -1,0 +1,205 @@
+//! Decisions of the scheduler on their way to the API: what admits and evicts first, what only says
+//! why somebody waits when there is nothing better to do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use kube::{Api, Client};
+use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
+use lockstep_control::plan::queue::{Decision, Finalizers, Owner, StatusOfQueue, Write};
+use lockstep_control::plan::{Event, Key, Refusal};
+use tokio::task::JoinSet;
+
+use super::Message;
+use crate::metrics::Metrics;
+use crate::observe::Teller;
+use crate::recorder::{Note, Recorder, reference};
+use crate::requests::refusal;
+use crate::write;
+
+/// What became of a decision.
+pub(super) enum Outcome {
+    Written(Arc<Workload>),
+    Refused { key: Key, id: u64, refusal: Refusal },
+    ClusterQueueWritten(Arc<ClusterQueue>),
+    ClusterQueueRefused { name: String, refusal: Refusal },
+    LocalQueueWritten(Arc<LocalQueue>),
+    LocalQueueRefused { key: Key, refusal: Refusal },
+    FlavorWritten(Arc<ResourceFlavor>),
+    FinalizersRefused { of: Owner, refusal: Refusal },
+}
+
+/// How many decisions may wait to be sent before no more are made.
+const WAITING_MAX: usize = 4_096;
+
+/// Decisions that are on their way. They end with this.
+pub(super) struct Decisions {
+    shared: Arc<Shared>,
+    /// What admits and evicts, in order.
+    urgent: VecDeque<Errand>,
+    /// What says why somebody waits, the latest of each.
+    explanations: BTreeMap<Key, Errand>,
+    in_flight: usize,
+    in_flight_max: usize,
+    tasks: JoinSet<()>,
+}
+
+struct Shared {
+    client: Client,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    teller: Teller<Message>,
+}
+
+/// One write, with the Workloads that events are about.
+enum Errand {
+    Workload(Box<Write>, Vec<(Arc<Workload>, Event)>),
+    Status(Box<StatusOfQueue>),
+    Finalizers(Finalizers),
+}
+
+impl Decisions {
+    pub(super) fn new(
+        client: &Client,
+        recorder: &Recorder,
+        metrics: &Arc<Metrics>,
+        teller: Teller<Message>,
+        in_flight_max: usize,
+    ) -> Self {
+        let shared = Shared {
+            client: client.clone(),
+            recorder: recorder.clone(),
+            metrics: Arc::clone(metrics),
+            teller,
+        };
+        Self {
+            shared: Arc::new(shared),
+            urgent: VecDeque::new(),
+            explanations: BTreeMap::new(),
+            in_flight: 0,
+            in_flight_max,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Whether more may be decided. What waits here was decided on what was known then.
+    pub(super) fn has_room(&self) -> bool {
+        self.urgent.len() < WAITING_MAX
+    }
+
+    /// Sends a decision, soon; `known` is a Workload as it was seen.
+    pub(super) fn send(
+        &mut self,
+        decision: Decision,
+        known: impl Fn(&Key) -> Option<Arc<Workload>>,
+    ) {
+        let is_urgent = !matches!(decision, Decision::Pend(_));
+        let (Decision::Admit(mut write) | Decision::Preempt(mut write) | Decision::Pend(mut write)) =
+            decision;
+        let own = std::mem::take(&mut write.events).into_iter();
+        let own = own.filter_map(|event| Some((known(&write.key)?, event)));
+        let mut events: Vec<_> = own.collect();
+        let elsewhere = std::mem::take(&mut write.events_elsewhere).into_iter();
+        events.extend(elsewhere.filter_map(|(key, event)| Some((known(&key)?, event))));
+        let key = write.key.clone();
+        let errand = Errand::Workload(Box::new(write), events);
+        if is_urgent {
+            self.explanations.remove(&key);
+            self.urgent.push_back(errand);
+        } else {
+            self.explanations.insert(key, errand);
+        }
+        self.go_on();
+    }
+
+    pub(super) fn send_status(&mut self, status: StatusOfQueue) {
+        self.urgent.push_back(Errand::Status(Box::new(status)));
+        self.go_on();
+    }
+
+    pub(super) fn send_finalizers(&mut self, finalizers: Finalizers) {
+        self.urgent.push_back(Errand::Finalizers(finalizers));
+        self.go_on();
+    }
+
+    /// One of those under way was answered.
+    pub(super) fn answered(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        while self.in_flight < self.in_flight_max {
+            let next = self.urgent.pop_front();
+            let next = next.or_else(|| self.explanations.pop_first().map(|(_, errand)| errand));
+            let Some(errand) = next else { return };
+            self.in_flight += 1;
+            let shared = Arc::clone(&self.shared);
+            self.tasks.spawn(async move { shared.run(errand).await });
+        }
+    }
+}
+
+impl Shared {
+    async fn run(&self, errand: Errand) {
+        let outcome = match errand {
+            Errand::Workload(write, events) => self.write(*write, events).await,
+            Errand::Status(status) => self.write_status(*status).await,
+            Errand::Finalizers(finalizers) => self.write_finalizers(finalizers).await,
+        };
+        self.teller.tell(Message::Outcome(outcome)).await;
+    }
+
+    async fn write(&self, wanted: Write, events: Vec<(Arc<Workload>, Event)>) -> Outcome {
+        let Write { id, key, uid, version, status, fact, .. } = wanted;
+        let object = (key.namespace.as_str(), key.name.as_str(), uid.as_str());
+        match write::workload_status(&self.client, object, &version, &status).await {
+            Ok(workload) => {
+                self.metrics.kueue.decided(&fact);
+                for (workload, Event { is_warning, reason, message }) in events {
+                    let regarding = reference(&*workload);
+                    self.recorder.record(Note { regarding, is_warning, reason, message });
+                }
+                Outcome::Written(Arc::new(workload))
+            }
+            Err(error) => Outcome::Refused { key, id, refusal: refusal(&error) },
+        }
+    }
+
+    async fn write_status(&self, status: StatusOfQueue) -> Outcome {
+        match status {
+            StatusOfQueue::ClusterQueue { name, uid, version, status } => {
+                let api: Api<ClusterQueue> = Api::all(self.client.clone());
+                match write::queue_status(&api, (&name, &uid), &version, &status).await {
+                    Ok(queue) => Outcome::ClusterQueueWritten(Arc::new(queue)),
+                    Err(error) => Outcome::ClusterQueueRefused { name, refusal: refusal(&error) },
+                }
+            }
+            StatusOfQueue::LocalQueue { key, uid, version, status } => {
+                let api: Api<LocalQueue> = Api::namespaced(self.client.clone(), &key.namespace);
+                match write::queue_status(&api, (&key.name, &uid), &version, &status).await {
+                    Ok(queue) => Outcome::LocalQueueWritten(Arc::new(queue)),
+                    Err(error) => Outcome::LocalQueueRefused { key, refusal: refusal(&error) },
+                }
+            }
+        }
+    }
+
+    async fn write_finalizers(&self, wanted: Finalizers) -> Outcome {
+        let Finalizers { of, uid, version, finalizers } = wanted;
+        let written = match &of {
+            Owner::ClusterQueue(name) => {
+                let api: Api<ClusterQueue> = Api::all(self.client.clone());
+                let written = write::finalizers(&api, (name, &uid), &version, &finalizers).await;
+                written.map(|queue| Outcome::ClusterQueueWritten(Arc::new(queue)))
+            }
+            Owner::ResourceFlavor(name) => {
+                let api: Api<ResourceFlavor> = Api::all(self.client.clone());
+                let written = write::finalizers(&api, (name, &uid), &version, &finalizers).await;
+                written.map(|flavor| Outcome::FlavorWritten(Arc::new(flavor)))
+            }
+        };
+        written.unwrap_or_else(|error| Outcome::FinalizersRefused { of, refusal: refusal(&error) })
+    }
+}
