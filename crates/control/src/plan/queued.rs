@@ -75,21 +75,13 @@ pub struct Settings {
     pub jobsets: bool,
     /// Labels that Workloads get from their jobs.
     pub label_keys_to_copy: Vec<String>,
-    /// For how long things are kept.
-    pub retention: Retention,
+    /// How long jobs are kept whose workload was deactivated by a limit; for ever if nothing is
+    /// said. How long workloads are kept is not decided here: some have no job.
+    pub keep_deactivated: Option<Duration>,
     /// First delay after a pass that failed.
     pub api_backoff_base: Duration,
     /// Longest delay after a pass that failed.
     pub api_backoff_max: Duration,
-}
-
-/// For how long things are kept that have ended; for ever where nothing is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Retention {
-    /// Workloads that have finished.
-    pub after_finished: Option<Duration>,
-    /// Jobs whose workload was deactivated by a limit.
-    pub after_deactivated: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -101,7 +93,7 @@ impl Default for Settings {
             jobs: true,
             jobsets: true,
             label_keys_to_copy: Vec::new(),
-            retention: Retention::default(),
+            keep_deactivated: None,
             api_backoff_base: Duration::from_millis(200),
             api_backoff_max: Duration::from_secs(60),
         }
@@ -128,7 +120,7 @@ struct Pass<'a> {
 /// Plans one pass over a job. The order of decisions is that of Kueue's job reconciler.
 fn plan(known: &Known, settings: &Settings, key: &JobKey, now: Timestamp) -> Plan {
     if key.kind == Kind::Orphan {
-        return orphan::plan(known, settings, key, now);
+        return orphan::plan(known, key, now);
     }
     let Some(job) = known.job(key).filter(|job| job.meta().deletion_timestamp.is_none()) else {
         return finish::let_go(known, key);

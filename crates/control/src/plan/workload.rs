@@ -33,7 +33,8 @@ use step::Draft;
 /// What can be set about workloads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How long workloads are kept that have finished; for ever if nothing is said.
+    /// How long workloads are kept that have finished, those of jobs and others alike; for ever if
+    /// nothing is said.
     pub keep_finished: Option<Duration>,
     /// First delay after a pass that failed.
     pub api_backoff_base: Duration,

@@ -26,10 +26,7 @@ impl QueueOptions {
             jobs: said.integrations.job,
             jobsets: said.integrations.jobset,
             label_keys_to_copy: said.label_keys_to_copy.clone(),
-            retention: queued::Retention {
-                after_finished: said.retention.after_finished,
-                after_deactivated: said.retention.after_deactivated,
-            },
+            keep_deactivated: said.retention.after_deactivated,
             ..self.jobs
         };
         self.workloads =

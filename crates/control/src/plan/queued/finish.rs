@@ -6,7 +6,7 @@ use lockstep_api::reasons::kueue::{finished, workload as types};
 
 use super::condition::{find_true, new, put};
 use super::known::Known;
-use super::{JobKey, Pass, Plan, Step, Waiting, WorkloadRef, ensure, retention};
+use super::{JobKey, Pass, Plan, Step, Waiting, WorkloadRef, ensure};
 use crate::plan::{Event, Key};
 
 /// A job that is gone, or is about to be, holds nothing back.
@@ -15,17 +15,16 @@ pub(super) fn let_go(known: &Known, key: &JobKey) -> Plan {
     if steps.is_empty() { Plan::wait(Waiting::BeingDeleted) } else { Plan::of(steps) }
 }
 
-/// A workload that has ended is let go, and deleted when it has been kept for long enough.
+/// A workload that has ended is let go: whoever wants to delete it may.
 pub(super) fn workload_finished(pass: &Pass<'_>, workload: &Workload) -> Option<Plan> {
     let ended = find_true(workload, types::FINISHED)?;
     if let Some(step) = ensure::release(workload) {
         return Some(Plan::of([step]));
     }
-    let waiting = match pass.job.finished() {
+    Some(Plan::wait(match pass.job.finished() {
         Some(_) => Waiting::Finished,
         None => Waiting::WorkloadFinished { reason: ended.reason.clone() },
-    };
-    Some(retention::finished(pass.settings, workload, (ended, waiting), pass.now))
+    }))
 }
 
 /// A job that has ended ends its workload.

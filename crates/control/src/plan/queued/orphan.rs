@@ -5,10 +5,10 @@ use lockstep_api::reasons::kueue::{finished, workload as types};
 
 use super::condition::find_true;
 use super::known::{Known, job_uid};
-use super::{JobKey, Plan, Settings, Waiting, ensure, finish, retention};
+use super::{JobKey, Plan, Waiting, ensure, finish};
 
 /// Plans a pass over a workload that has no owner and had one.
-pub(super) fn plan(known: &Known, settings: &Settings, key: &JobKey, now: Timestamp) -> Plan {
+pub(super) fn plan(known: &Known, key: &JobKey, now: Timestamp) -> Plan {
     let Some(workload) = known.workload(&key.key) else { return Plan::wait(Waiting::BeingDeleted) };
     if job_uid(workload).is_some_and(|uid| known.job_of_uid(uid).is_some()) {
         return Plan::wait(Waiting::Running);
@@ -20,6 +20,5 @@ pub(super) fn plan(known: &Known, settings: &Settings, key: &JobKey, now: Timest
     if let Some(step) = ensure::release(workload) {
         return Plan::of([step]);
     }
-    let waiting = Waiting::WorkloadFinished { reason: ended.reason.clone() };
-    retention::finished(settings, workload, (ended, waiting), now)
+    Plan::wait(Waiting::WorkloadFinished { reason: ended.reason.clone() })
 }

@@ -255,15 +255,24 @@ fn k8s_time(at: Timestamp) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Ti
 }
 
 #[test]
-fn finished_workloads_are_kept_as_long_as_asked_for() {
-    let mut world = World::new().admitted();
-    world.say(conditions::FINISHED, true, "Succeeded");
-    assert_eq!(world.rest().next, None, "for ever");
-    world.options.keep_finished = Some(Duration::from_secs(60));
-    assert_eq!(world.rest().next, Some(at(1060)));
-    world.later(60);
-    world.settle();
-    assert!(world.is_deleted);
+fn finished_workloads_are_kept_as_long_as_asked_for_whoever_made_them() {
+    let owner = OwnerReference { controller: Some(true), ..OwnerReference::default() };
+    let cases = [
+        ("that of a job", Some(vec![owner]), "Succeeded"),
+        ("an orphan", None, "OwnerNotFound"),
+        ("one that was prebuilt", Some(vec![OwnerReference::default()]), "OutOfSync"),
+    ];
+    for (what, owners, reason) in cases {
+        let mut world = World::new().admitted();
+        world.workload.metadata.owner_references = owners;
+        world.say(conditions::FINISHED, true, reason);
+        assert_eq!(world.rest().next, None, "{what} is kept for ever");
+        world.options.keep_finished = Some(Duration::from_secs(60));
+        assert_eq!(world.rest().next, Some(at(1060)), "{what}");
+        world.later(60);
+        world.settle();
+        assert!(world.is_deleted, "{what}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::{Kind, Retention, Settings, Waiting, world::set_key};
+use super::super::{Settings, Waiting};
 use super::{counts, group, job_spec, job_with, one_job, one_set, queued, start};
 
 fn ended(kind: &str, message: &str) -> Value {
@@ -173,20 +173,14 @@ fn what_was_given_back_is_not_taken_again_while_it_runs() {
     assert_eq!(*told, json!([{"name": "driver", "count": 2}]));
 }
 
-fn keeps(finished: Option<u64>, deactivated: Option<u64>) -> Settings {
-    let retention = Retention {
-        after_finished: finished.map(Duration::from_secs),
-        after_deactivated: deactivated.map(Duration::from_secs),
-    };
-    Settings { retention, ..Settings::default() }
-}
-
 // rule: queueing 2.9.3
 #[test]
 fn a_job_that_a_limit_has_deactivated_is_deleted_when_asked_for() {
     let limit = "DeactivatedDueToRequeuingLimitExceeded";
     for (reason, is_deleted) in [(limit, true), ("Deactivated", false)] {
-        let (mut world, key) = job_with(keeps(None, Some(60)), queued(), job_spec(1, 1));
+        let keep_deactivated = Some(Duration::from_secs(60));
+        let settings = Settings { keep_deactivated, ..Settings::default() };
+        let (mut world, key) = job_with(settings, queued(), job_spec(1, 1));
         start(&mut world);
         world.edit_workload(|workload| workload["spec"]["active"] = false.into());
         world.say("Evicted", true, reason, "The workload is deactivated");
@@ -203,17 +197,15 @@ fn a_job_that_a_limit_has_deactivated_is_deleted_when_asked_for() {
 }
 
 #[test]
-fn a_workload_that_has_ended_is_deleted_when_asked_for() {
-    let (mut world, key) = job_with(keeps(Some(60), None), queued(), job_spec(1, 1));
+fn a_workload_that_is_deleted_after_the_end_of_its_job_is_not_made_again() {
+    let (mut world, key) = one_job();
     start(&mut world);
     world.edit_job(&key, |job| job["status"]["conditions"] = ended("Complete", ""));
     world.settle();
-    world.tick(59);
-    world.settle();
-    assert_eq!(world.workload_names().len(), 1);
-    world.tick(1);
+    let name = world.workload_names().remove(0);
+    assert_eq!(world.workload()["metadata"]["finalizers"], json!([]), "nothing holds it back");
+    world.delete_workload(&name);
     world.settle();
     assert_eq!(world.workload_names().len(), 0);
-    assert_eq!(world.waiting(&key), Some(Waiting::Finished), "and there is no other");
-    assert_eq!(set_key("js").kind, Kind::JobSet);
+    assert_eq!(world.waiting(&key), Some(Waiting::Finished));
 }
