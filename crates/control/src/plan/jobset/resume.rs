@@ -2,9 +2,20 @@
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use lockstep_api::jobset::ReplicatedJob;
+use lockstep_api::labels;
 use serde_json::{Value, json};
 
-use super::{Bucket, Child, Resumption, Step, Waiting, condition, pass::Pass, start};
+use super::{Bucket, Child, Resumption, Step, Waiting, build, condition, pass::Pass, start};
+
+type Members = serde_json::Map<String, Value>;
+
+/// Labels that the Job controller puts on templates.
+const CONTROLLER_LABELS: [&str; 4] = [
+    labels::JOB_NAME,
+    labels::CONTROLLER_UID,
+    labels::LEGACY_JOB_NAME,
+    labels::LEGACY_CONTROLLER_UID,
+];
 
 /// Suspends what is not.
 pub(super) fn suspend(pass: &mut Pass<'_>) {
@@ -46,7 +57,7 @@ pub(super) fn resume(pass: &mut Pass<'_>) -> Option<Waiting> {
             if child.job.status.as_ref().is_some_and(|status| status.start_time.is_some()) {
                 clear.push(child.reference());
             } else {
-                resume.push(Resumption { job: child.reference(), patch: patch(child, job) });
+                resume.push(Resumption { job: child.reference(), patch: patch(pass, child, job) });
             }
         }
         if is_in_order {
@@ -67,23 +78,29 @@ pub(super) fn resume(pass: &mut Pass<'_>) -> Option<Waiting> {
     waiting
 }
 
-/// The merge patch that lets a Job go on, with what its replicated job now says of its pods. What
-/// only the Job has is kept.
-fn patch(child: &Child, job: &ReplicatedJob) -> Value {
-    let wanted = job.template.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
+/// The merge patch that lets a Job go on, with what its replicated job now says of its pods, and
+/// nothing of what it said before: who is admitted to other nodes must not look for those of the
+/// first time. What the set puts on each Job itself stays, and so do the labels of the Job
+/// controller. (JobSet keeps everything that only the Job has.)
+fn patch(pass: &Pass<'_>, child: &Child, job: &ReplicatedJob) -> Value {
+    let index = child.index().and_then(|index| i32::try_from(index).ok()).unwrap_or_default();
+    let built = build::job(pass, job, index);
+    let said = job.template.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
+    let whole = built.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
     let there = child.job.spec.as_ref().map(|spec| json(&spec.template)).unwrap_or_default();
     let mut template = json!({});
     for (part, field) in
         [("metadata", "labels"), ("metadata", "annotations"), ("spec", "nodeSelector")]
     {
-        if let Some(members) = wanted[part][field].as_object().filter(|all| !all.is_empty()) {
-            template[part][field] = members.clone().into();
+        let of = |template: &Value| template[part][field].as_object().cloned().unwrap_or_default();
+        let changes = changes(&of(&there), &of(&said), &of(&whole));
+        if !changes.is_empty() {
+            template[part][field] = changes.into();
         }
     }
     for field in ["tolerations", "schedulingGates"] {
-        let all = union(&there["spec"][field], &wanted["spec"][field]);
-        if Value::from(all.clone()) != there["spec"][field] && !all.is_empty() {
-            template["spec"][field] = all.into();
+        if whole["spec"][field] != there["spec"][field] {
+            template["spec"][field] = whole["spec"][field].clone();
         }
     }
     let mut patch = json!({
@@ -100,13 +117,13 @@ fn json(template: &PodTemplateSpec) -> Value {
     serde_json::to_value(template).unwrap_or_default()
 }
 
-/// What is in either list, once.
-fn union(there: &Value, wanted: &Value) -> Vec<Value> {
-    let mut all: Vec<Value> = there.as_array().cloned().unwrap_or_default();
-    for item in wanted.as_array().into_iter().flatten() {
-        if !all.contains(item) {
-            all.push(item.clone());
-        }
-    }
-    all
+/// What is to be changed of a map so that it says what the template `said`. Members that are not
+/// in the `whole` go; those that the set has put there are left as they are.
+fn changes(there: &Members, said: &Members, whole: &Members) -> Members {
+    let is_ours = |key: &str| whole.contains_key(key) || CONTROLLER_LABELS.contains(&key);
+    let stale = there.keys().filter(|key| !is_ours(key)).map(|key| (key.clone(), Value::Null));
+    let new = said.iter().filter(|(key, value)| there.get(*key) != Some(value));
+    // Where the set says the same key, it counts more than the template.
+    let new = new.filter(|(key, value)| whole.get(*key) == Some(value));
+    stale.chain(new.map(|(key, value)| (key.clone(), value.clone()))).collect()
 }

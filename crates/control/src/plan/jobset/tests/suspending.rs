@@ -1,7 +1,9 @@
-use serde_json::json;
+use lockstep_api::jobset::JobSet;
+use lockstep_api::labels::jobset::{EXCLUSIVE_TOPOLOGY, NODE_SELECTOR};
+use serde_json::{Value, json};
 
 use super::{counts, group, pair};
-use crate::plan::jobset::{Waiting, world::World};
+use crate::plan::jobset::{Options, Waiting, world::World};
 
 const SUSPENDED: &str = "Suspended=True SuspendedJobs: jobset is suspended";
 
@@ -70,6 +72,65 @@ fn jobs_go_on_with_the_templates_as_they_are_by_then() {
     assert_eq!(pod.node_selector.as_ref().unwrap()["zone"], "z");
     assert_eq!(pod.tolerations.as_ref().unwrap().len(), 1);
     assert_eq!(world.conditions(), ["Suspended=False ResumeJobs: jobset is resumed"]);
+}
+
+/// Makes the pods of the first replicated job look like this, and like nothing else.
+fn dress(jobset: &mut JobSet, look: &Value) {
+    let pods = &mut jobset.spec.replicated_jobs[0].template.spec.as_mut().unwrap().template;
+    let mut wanted = serde_json::to_value(&*pods).unwrap();
+    wanted["metadata"] = look["metadata"].clone();
+    for field in ["nodeSelector", "tolerations", "schedulingGates"] {
+        wanted["spec"][field] = look["spec"][field].clone();
+    }
+    *pods = serde_json::from_value(wanted).unwrap();
+}
+
+// rule: jobset 3.14
+#[test]
+fn nothing_is_left_of_a_flavor_that_a_set_was_admitted_to_before() {
+    let apart = json!({EXCLUSIVE_TOPOLOGY: "rack", NODE_SELECTOR: "true"});
+    for annotations in [json!({}), apart] {
+        let spec = json!({"replicatedJobs": [group("driver", 1, json!({}))]});
+        let mut world = World::with(Options::default(), annotations, spec);
+        let look = |world: &World| {
+            let pods = &world.jobs["js-driver-0"].spec.as_ref().unwrap().template;
+            serde_json::to_value(pods).unwrap()
+        };
+        world.edit(|jobset| jobset.spec.suspend = Some(true));
+        world.settle();
+        let bare = look(&world);
+        let first = json!({
+            "metadata": {"labels": {"podset": "driver"}, "annotations": {"workload": "w"}},
+            "spec": {"nodeSelector": {"zone": "a", "disk": "ssd"},
+                     "tolerations": [{"key": "a", "operator": "Exists"}],
+                     "schedulingGates": [{"name": "g"}]},
+        });
+        let second = json!({"spec": {"nodeSelector": {"zone": "b"},
+                                     "tolerations": [{"key": "b", "operator": "Exists"}]}});
+        for flavor in [&first, &second] {
+            world.edit(|jobset| {
+                jobset.spec.suspend = Some(false);
+                dress(jobset, flavor);
+            });
+            world.settle();
+            // The queue gives the set back the look that its user gave it.
+            world.edit(|jobset| {
+                jobset.spec.suspend = Some(true);
+                dress(jobset, &json!({}));
+            });
+            world.settle();
+        }
+        let dressed = look(&world);
+        assert_eq!(dressed["metadata"], bare["metadata"], "what is the set's or the Job's stays");
+        let mut selector = json!({"zone": "b"});
+        let own = bare["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default();
+        selector.as_object_mut().unwrap().extend(own);
+        assert_eq!(dressed["spec"]["nodeSelector"], selector);
+        let mut tolerations = vec![json!({"key": "b", "operator": "Exists"})];
+        tolerations.extend(bare["spec"]["tolerations"].as_array().cloned().unwrap_or_default());
+        assert_eq!(dressed["spec"]["tolerations"], json!(tolerations));
+        assert_eq!(dressed["spec"]["schedulingGates"], Value::Null);
+    }
 }
 
 // rule: jobset 3.12, jobset 3.14
