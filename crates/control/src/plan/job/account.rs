@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::batch::v1::{JobStatus, UncountedTerminatedPods};
+use k8s_openapi::api::batch::v1::{Job, JobStatus, UncountedTerminatedPods};
+use lockstep_api::labels::kueue::WORKLOAD;
 
 use crate::plan::job::{
     Options, PodRef, View,
@@ -34,7 +35,8 @@ pub(crate) struct Account {
 }
 
 /// Goes through the finished pods that are still tracked, and all tracked pods if the Job is ending
-/// or being deleted.
+/// or being deleted. Of a Job that a queue has stopped, pods that somebody else is ending are let
+/// go too: exits during an eviction are no successes.
 pub(crate) fn account(
     view: &View,
     status: &JobStatus,
@@ -46,9 +48,14 @@ pub(crate) fn account(
     let tally = view.tally();
     let is_deleting = view.job().metadata.deletion_timestamp.is_some();
     let pods = if fate.is_some() || is_deleting { &tally.tracked } else { &tally.ended };
+    let is_evicted = is_evicted(view.job());
+    let dismissed = tally
+        .terminating
+        .iter()
+        .filter(|rank| is_evicted && tally.tracked.contains(*rank) && !pods.contains(*rank));
     let is_failing = fate.is_some_and(|fate| fate.end == End::Failure);
     let mut indexes_new = 0;
-    for (_, name) in pods {
+    for (_, name) in pods.iter().chain(dismissed) {
         let (Some(pod), Some(mut target)) = (view.pod(name), view.pod_ref(name)) else { continue };
         account.visited += 1;
         if pod.phase == Phase::Succeeded && !view.is_uncounted_failure(&pod.uid) {
@@ -74,6 +81,16 @@ pub(crate) fn account(
         }
     }
     account
+}
+
+/// Whether a queue has started the Job and has it stand still now. `batch/v1` knows nothing of
+/// that: a Job that its user suspends counts pods that were ending before, however they end.
+fn is_evicted(job: &Job) -> bool {
+    job.spec.as_ref().is_some_and(|spec| {
+        let meta = spec.template.metadata.as_ref();
+        let annotations = meta.and_then(|meta| meta.annotations.as_ref());
+        spec.suspend == Some(true) && annotations.is_some_and(|all| all.contains_key(WORKLOAD))
+    })
 }
 
 impl Account {

@@ -1,11 +1,12 @@
 //! Suspending and resuming.
 
-use serde_json::json;
+use lockstep_api::labels::kueue::WORKLOAD;
+use serde_json::{Value, json};
 
 use crate::plan::job::{
     HoldingUp, Waiting,
     tests::{indexed, texts},
-    world::{Luck, World},
+    world::{Luck, World, has_ended, is_tracked},
 };
 
 fn suspended(world: &World) -> Option<(String, String, String)> {
@@ -174,4 +175,81 @@ fn a_suspended_condition_that_somebody_wrote_by_hand_does_not_move_the_start() {
     world.settle();
     assert_eq!(suspended(&world), Some(strings("False", "JobResumed", "Job resumed")));
     assert_eq!(world.status().start_time, start);
+}
+
+/// An Indexed Job of which the leader decides, its pods running; started by a queue if it is to be.
+fn led(is_queued: bool, more: Value) -> World {
+    let mut spec = indexed(3, json!({"successPolicy": {"rules": [{"succeededIndexes": "0"}]}}));
+    let annotations = if is_queued { json!({WORKLOAD: "job-j-12345"}) } else { json!({}) };
+    spec["template"] = json!({"metadata": {"annotations": annotations}, "spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    for (field, value) in more.as_object().unwrap() {
+        spec[field] = value.clone();
+    }
+    let mut world = World::new(spec);
+    world.settle();
+    world.active().iter().for_each(|pod| world.run(pod));
+    world.settle();
+    world
+}
+
+/// Lets all pods that are asked to end do so, with exit code 0.
+fn end_well(world: &mut World) {
+    let names: Vec<String> = world.pods.keys().cloned().collect();
+    for name in names {
+        let pod = world.pod(&name);
+        if pod.metadata.deletion_timestamp.is_some() && !has_ended(pod) {
+            world.end(&name, 0);
+        }
+    }
+    world.settle();
+}
+
+// rule: job 3.8
+#[test]
+fn success_policy_and_readmission_exits_during_an_eviction_are_no_successes() {
+    for is_queued in [true, false] {
+        let mut world = led(is_queued, json!({}));
+        let worker = world.of_index(1);
+        world.end(&worker, 0);
+        world.settle();
+        world.change(json!({"suspend": true}));
+        world.settle();
+        end_well(&mut world);
+        assert_eq!(world.conditions(), ["Suspended/JobSuspended"], "the leader has not succeeded");
+        let status = world.status();
+        assert_eq!(status.completed_indexes.as_deref(), Some("1"), "what ended before it has");
+        assert_eq!((status.succeeded, status.failed), (Some(1), None));
+        world.change(json!({"suspend": false}));
+        world.settle();
+        assert_eq!(world.active_indexes(), [0, 2], "they run again");
+        world.end(&world.of_index(0), 0);
+        world.settle();
+        assert!(world.conditions().contains(&"SuccessCriteriaMet/SuccessPolicy".to_owned()));
+    }
+}
+
+#[test]
+fn success_policy_and_readmission_nor_are_exits_of_pods_that_others_are_ending() {
+    let policies = [
+        json!({"podReplacementPolicy": "Failed"}),
+        json!({"podFailurePolicy": {"rules": [{"action": "Ignore",
+            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}}),
+    ];
+    for (policy, is_queued) in policies.iter().flat_map(|one| [(one, true), (one, false)]) {
+        let mut world = led(is_queued, policy.clone());
+        let leader = world.of_index(0);
+        world.delete_pod(&leader);
+        world.settle();
+        assert!(is_tracked(world.pod(&leader)), "how it ends would count");
+        world.change(json!({"suspend": true}));
+        world.settle();
+        end_well(&mut world);
+        let has_succeeded = world.conditions().contains(&"Complete/SuccessPolicy".to_owned());
+        assert_eq!(has_succeeded, !is_queued, "batch/v1 counts it: {policy}");
+        if is_queued {
+            assert_eq!(world.status().completed_indexes, None);
+            assert_eq!(world.waiting, Some(Waiting::Suspended), "nothing is left to wait for");
+        }
+    }
 }
