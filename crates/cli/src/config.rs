@@ -1,13 +1,23 @@
-//! The configuration file of `up` and `run`.
+//! The configuration file of `up`, `run` and `operator`.
 
 use std::fs;
 
 use lockstep_local::Configuration;
 
+use crate::output;
+
 /// Reads the configuration file `path`, for an option.
 pub(crate) fn read(path: &str) -> Result<Configuration, String> {
     let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
     Configuration::parse(&text).map_err(|error| error.to_string())
+}
+
+/// Says on stderr, once, what of a file is known and has no effect yet. It is no line of the log:
+/// that shows errors alone in a run.
+pub(crate) fn warn(configuration: Option<&Configuration>) {
+    for part in configuration.into_iter().flat_map(|said| &said.unheeded) {
+        output::note(format!("warning: --config: {part} has no effect yet"));
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use lockstep_operator::{
     serve::{self, Readiness},
 };
 use tokio::{net::TcpListener, task::JoinHandle};
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::{
     config,
@@ -77,9 +77,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let configuration = options.config.clone().unwrap_or_default();
     start_logging(&options.log)?;
-    for part in &configuration.unheeded {
-        warn!(part, "this part of the configuration has no effect yet");
-    }
+    config::warn(options.config.as_ref());
     let settings = Settings::of(options, &configuration);
     let mut signals = Signals::listen()?;
     let readiness = Readiness::default();

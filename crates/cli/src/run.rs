@@ -173,6 +173,9 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let archive = is_kept.then(|| Archive::new(options.keep.as_deref())).transpose();
     let archive = archive.map_err(|error| exit::or(error, Exit::Usage))?;
     up::start_logging(&options.log)?;
+    if !options.quiet {
+        config::warn(options.config.as_ref());
+    }
     let mut signals = Signals::listen().map_err(|error| exit::or(error, Exit::Cluster))?;
     let work = Work { options, manifests: &manifests, archive, is_private };
     let result = if is_private {

@@ -99,6 +99,10 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
         )));
     }
     make_private(&folder).map_err(cannot_start)?;
+    // Of two processes the one that a person sees says it.
+    if !options.detached {
+        config::warn(options.config.as_ref());
+    }
     if options.detach && !options.detached {
         return detach(&folder).map_err(cannot_start);
     }
