@@ -1,6 +1,7 @@
 //! KEP-349 with real processes: two gangs that would wait for each other for ever.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -96,4 +97,56 @@ fn kep_349_story_2_with_a_timeout_both_gangs_finish_through_eviction() {
         assert_eq!(set["status"]["terminalState"], "Completed", "{set}");
         assert_eq!(set["status"]["restarts"], 0, "an eviction is no restart: {set}");
     }
+}
+
+/// A gang that is never ready, and of which the leader decides. When it is told to stop, its workers
+/// say goodbye politely.
+const POLITE: &str = "apiVersion: batch/v1
+kind: Job
+metadata: {name: polite}
+spec:
+  completionMode: Indexed
+  completions: 2
+  parallelism: 2
+  successPolicy: {rules: [{succeededIndexes: '0'}]}
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+        image: x
+        command: [sh, -c, 'trap \"exit 0\" TERM; while :; do sleep 0.1; done']
+        readinessProbe: {periodSeconds: 1, exec: {command: ['false']}}
+        resources: {requests: {cpu: 10m}}
+";
+
+const IMPATIENT: &str = "apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+waitForPodsReady:
+  timeout: 3s
+  requeuingStrategy: {backoffBaseSeconds: 1, backoffLimitCount: 1}
+";
+
+#[test]
+fn success_policy_and_readmission_exits_during_an_eviction_are_no_successes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    fs::write(path("job.yaml"), POLITE).expect("written");
+    fs::write(path("config.yaml"), IMPATIENT).expect("written");
+    let config = path("config.yaml");
+    let options = ["--queue", "machine", "--timeout", "60s", "--config", config.as_str()];
+    let output = run(&path("job.yaml"), &options);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "it is deactivated in the end: {said}");
+    let pods = objects(&output, "Pod");
+    let polite = pods.iter().filter(|pod| pod["status"]["phase"] == "Succeeded");
+    assert_eq!(polite.count(), 4, "both started twice, and ended with 0: {pods:#?}");
+    let [job] = &objects(&output, "Job")[..] else { panic!("one Job") };
+    for kind in ["SuccessCriteriaMet", "Complete", "Failed"] {
+        assert!(condition(job, kind).is_null(), "{job:#}");
+    }
+    assert!(job["status"]["completedIndexes"].is_null(), "{job:#}");
+    let [workload] = &objects(&output, "Workload")[..] else { panic!("one Workload") };
+    let reason = &condition(workload, "Evicted")["reason"];
+    assert_eq!(reason, "DeactivatedDueToRequeuingLimitExceeded", "{workload:#}");
 }
