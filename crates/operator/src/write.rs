@@ -30,6 +30,24 @@ pub async fn create_pod(client: &Client, namespace: &str, pod: &Pod) -> kube::Re
     written(client, request.create(&PostParams::default(), body)).await
 }
 
+/// Creates an object of a custom kind. Its type does not write down what it is, and a real API
+/// server does not take that from the path for such kinds.
+///
+/// # Errors
+/// When the server refuses it or does not answer.
+pub async fn create_custom<K>(client: &Client, object: &K) -> kube::Result<K>
+where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
+{
+    let mut body = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+    body["apiVersion"] = json!(K::api_version(&()));
+    body["kind"] = json!(K::kind(&()));
+    let body = serde_json::to_vec(&body).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(K::url_path(&(), object.meta().namespace.as_deref()));
+    let request = request.create(&PostParams::default(), body);
+    client.request(request.map_err(kube::Error::BuildRequest)?).await
+}
+
 /// Patches the status of a pod; the patch names its uid. The answer is the version that has it.
 ///
 /// # Errors

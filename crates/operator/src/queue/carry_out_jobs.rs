@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
-use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Resource};
 use lockstep_api::jobset::JobSet;
 use lockstep_api::kueue::Workload;
@@ -94,16 +94,16 @@ impl Kind for OfQueuedJobs {
 }
 
 async fn create(pass: &Pass<OfQueuedJobs>, workload: &Workload) -> Answer {
-    let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<Workload> = Api::namespaced(pass.client().clone(), namespace);
-    let error = match api.create(&PostParams::default(), workload).await {
+    let error = match write::create_custom(pass.client(), workload).await {
         Ok(created) => return Answer::WorkloadWritten(Box::new(created)),
         Err(error) => refusal(&error),
     };
     let found = match error.kind {
         RefusalKind::AlreadyExists => {
-            let name = workload.metadata.name.as_deref().unwrap_or_default();
-            api.get_opt(name).await.ok().flatten().map(Box::new)
+            let meta = &workload.metadata;
+            let namespace = meta.namespace.as_deref().unwrap_or_default();
+            let api: Api<Workload> = Api::namespaced(pass.client().clone(), namespace);
+            api.get_opt(meta.name.as_deref().unwrap_or_default()).await.ok().flatten().map(Box::new)
         }
         _ => None,
     };
