@@ -102,6 +102,11 @@ impl Leadership {
         self.term.borrow().is_some_and(|term| !term.is_over())
     }
 
+    /// Whether nobody else could lead.
+    pub fn is_alone(&self) -> bool {
+        self.term.borrow().is_some_and(|term| term.until_date == Timestamp::MAX)
+    }
+
     /// Waits until whether we lead is something else than it was when this last returned; at first,
     /// until we lead. Nothing is lost when the waiting is given up.
     pub async fn changed(&mut self) {

@@ -99,7 +99,11 @@ impl Metrics {
         for queue in queues {
             queue.refresh();
         }
-        encode_registry(into, &self.registry)
+        let mut text = String::new();
+        encode_registry(&mut text, &self.registry)?;
+        // The encoder spells it as Rust does.
+        into.push_str(&text.replace(" inf\n", " +Inf\n"));
+        Ok(())
     }
 }
 

@@ -13,14 +13,14 @@ mod jobs;
 mod options;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
 use lockstep_control::plan::queue::{Decision, Queues, Settings};
-use lockstep_control::plan::workload::{CONTROLLER, Ended, Options, Workloads};
+use lockstep_control::plan::workload::{CONTROLLER, Ended, Options, Workloads, milestones};
 use lockstep_control::plan::{Key, queued};
 use tokio::task::JoinHandle;
 use tracing::debug;
@@ -54,6 +54,8 @@ pub struct QueueOptions {
     pub limits: Limits,
     /// How many decisions may be on their way at the same time.
     pub writes_max: usize,
+    /// Whether quota and usage of ClusterQueues are among the metrics.
+    pub has_resource_metrics: bool,
 }
 
 impl Default for QueueOptions {
@@ -67,6 +69,7 @@ impl Default for QueueOptions {
             leadership: Leadership::alone(),
             limits: Limits { passes_max: 32, requests_max: 8, pass_time_max },
             writes_max: 64,
+            has_resource_metrics: false,
         }
     }
 }
@@ -95,6 +98,7 @@ pub fn spawn(
     metrics: &Arc<Metrics>,
     options: QueueOptions,
 ) -> JoinHandle<()> {
+    metrics.kueue.configure(&options.leadership, options.has_resource_metrics);
     let mut inbox = Inbox::new();
     inbox.listen(&feeds.flavors, |_| true, Message::Flavor);
     inbox.listen(&feeds.cluster_queues, |_| true, Message::ClusterQueue);
@@ -197,7 +201,10 @@ impl Controller {
             Message::Flavor(Change::Put(flavor)) => queues.flavor_seen(&flavor, now),
             Message::Flavor(Change::Gone(object)) => queues.flavor_gone(&object.name, now),
             Message::Flavor(Change::Synced) => queues.flavors_listed(),
-            Message::ClusterQueue(Change::Put(queue)) => queues.cluster_queue_seen(&queue, now),
+            Message::ClusterQueue(Change::Put(queue)) => {
+                queues.cluster_queue_seen(&queue, now);
+                self.metrics.kueue.cluster_queue_seen(&queue);
+            }
             Message::ClusterQueue(Change::Gone(ObjectKey { name, uid, .. })) => {
                 queues.cluster_queue_gone(&name, &uid, now);
                 self.metrics.kueue.cluster_queue_gone(&name);
@@ -247,6 +254,13 @@ impl Controller {
     }
 
     fn workload_seen(&mut self, workload: &Arc<Workload>, now: Timestamp) {
+        // Of several operators the one that works counts.
+        let known = self.workloads.get(&Key::of(&workload.metadata));
+        if let Some(known) = known.filter(|_| self.leadership.may_send()) {
+            for milestone in milestones(known, workload) {
+                self.metrics.kueue.reached(milestone, workload);
+            }
+        }
         self.queues.workload_seen(workload, now);
         self.workloads.seen(workload, now);
         if let Some(jobs) = &mut self.jobs {
@@ -268,18 +282,18 @@ impl Controller {
     fn decide(&mut self) {
         let now = Timestamp::now();
         if self.queues.next_due().is_some_and(|due| due <= now) && self.decisions.has_room() {
+            let began = Instant::now();
             let cycle = self.queues.cycle(now);
             if cycle.visited > 0 {
                 let admitted = cycle.decisions.iter();
                 let admitted = admitted.filter(|one| matches!(one, Decision::Admit(_))).count();
-                self.metrics.kueue.cycle(admitted);
+                self.metrics.kueue.cycle(cycle.visited, admitted, began.elapsed());
                 debug!(visited = cycle.visited, admitted, "cycle");
             }
             for decision in cycle.decisions {
                 self.decisions.send(decision, |key| self.workloads.get(key).cloned());
             }
             for status in self.queues.take_statuses(now) {
-                self.metrics.kueue.status(&status);
                 self.decisions.send_status(status);
             }
             for finalizers in self.queues.take_finalizers(now) {

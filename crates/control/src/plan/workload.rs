@@ -10,6 +10,7 @@ mod company;
 mod deactivate;
 mod driver;
 mod evict;
+mod milestone;
 mod queues;
 mod requeue;
 mod step;
@@ -20,11 +21,13 @@ mod timeouts;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use lockstep_api::kueue::Workload;
 use lockstep_api::reasons::kueue::workload as conditions;
 
 pub use company::Company;
 pub use driver::{Ended, Workloads};
+pub use milestone::{Milestone, milestones};
 pub use step::{CONTROLLER, Fact, Plan, Step, Waiting};
 
 use super::queue::Around;
@@ -117,4 +120,9 @@ fn decide(draft: &mut Draft<'_>, scene: &Scene<'_>) -> Waiting {
         timeouts::execution(draft);
     }
     waiting
+}
+
+/// The version of an object as a number. Versions of one kind are ordered.
+fn version(meta: &ObjectMeta) -> u64 {
+    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

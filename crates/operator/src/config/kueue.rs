@@ -68,6 +68,8 @@ pub struct Queueing {
     pub retention: Retention,
     /// Whether new jobs get the WorkloadPriorityClass `default` where there is one.
     pub defaults_priority_class: bool,
+    /// Whether quota and usage of ClusterQueues are among the metrics.
+    pub has_resource_metrics: bool,
 }
 
 /// Which kinds of jobs are managed.
@@ -123,6 +125,7 @@ impl Default for Queueing {
             resources: Resources::default(),
             retention: Retention::default(),
             defaults_priority_class: true,
+            has_resource_metrics: false,
         }
     }
 }
@@ -175,6 +178,10 @@ pub(super) fn parse(text: &str, version: Version) -> Result<Said, ConfigError> {
         resources: read_resources(&file, &mut errors),
         retention: read_retention(&file, &mut errors),
         defaults_priority_class: gates.defaults_class,
+        has_resource_metrics: file
+            .metrics
+            .as_ref()
+            .is_some_and(|metrics| metrics.enable_cluster_queue_resources),
     };
     errors.extend(validate_unused(&file));
     if let Some(fault) = file.leader_election.as_ref().and_then(|it| it.fault()) {
@@ -241,10 +248,6 @@ fn unheeded(file: &File, version: Version) -> Vec<String> {
         ("integrations.podOptions", integrations.is_some_and(|it| it.pod_options.is_some())),
         ("internalCertManagement", file.internal_cert_management.is_some()),
         ("metrics.customLabels", metrics.is_some_and(|it| it.custom_labels.is_some())),
-        (
-            "metrics.enableClusterQueueResources",
-            metrics.is_some_and(|it| it.enable_cluster_queue_resources),
-        ),
         ("multiKueue", file.multi_kueue.is_some()),
         ("pprofBindAddress", file.pprof_bind_address.is_some()),
         ("queueVisibility", file.queue_visibility.is_some()),

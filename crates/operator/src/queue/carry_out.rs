@@ -73,7 +73,7 @@ impl Kind for OfWorkloads {
                 return true;
             }
             Step::Note(fact) => {
-                pass.metrics().kueue.note(&fact);
+                pass.metrics().kueue.note(&fact, &workload);
                 return true;
             }
         };

@@ -156,7 +156,7 @@ impl Shared {
         let object = (key.namespace.as_str(), key.name.as_str(), uid.as_str());
         match write::workload_status(&self.client, object, &version, &status).await {
             Ok(workload) => {
-                self.metrics.kueue.decided(&fact);
+                self.metrics.kueue.decided(&fact, &workload);
                 for (workload, Event { is_warning, reason, message }) in events {
                     let regarding = reference(&*workload);
                     self.recorder.record(Note { regarding, is_warning, reason, message });

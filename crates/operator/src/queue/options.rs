@@ -31,6 +31,7 @@ impl QueueOptions {
         };
         self.workloads =
             workload::Options { keep_finished: said.retention.after_finished, ..self.workloads };
+        self.has_resource_metrics = said.has_resource_metrics;
         self
     }
 }

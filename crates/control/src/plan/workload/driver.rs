@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use lockstep_api::kueue::Workload;
 
 use super::company::Departures;
-use super::{Options, Plan, Scene, Step, Waiting, plan};
+use super::{Options, Plan, Scene, Step, Waiting, plan, version};
 use crate::engine::{self, Failure, Stale, Turns, after};
 use crate::plan::queue::Around;
 use crate::plan::{Event, Key, Refusal, RefusalKind};
@@ -232,9 +231,4 @@ impl Entry {
             gone: BTreeSet::new(),
         });
     }
-}
-
-/// The version of an object as a number. Versions of one kind are ordered.
-fn version(meta: &ObjectMeta) -> u64 {
-    meta.resource_version.as_deref().and_then(|version| version.parse().ok()).unwrap_or(0)
 }

@@ -307,7 +307,6 @@ featureGates: {TopologyAwareScheduling: true, MultiKueue: false, ReclaimablePods
             "integrations.externalFrameworks",
             "internalCertManagement",
             "metrics.customLabels",
-            "metrics.enableClusterQueueResources",
             "multiKueue",
             "pprofBindAddress",
             "resources.deviceClassMappings",
@@ -320,6 +319,7 @@ featureGates: {TopologyAwareScheduling: true, MultiKueue: false, ReclaimablePods
         ]
     );
     assert_eq!(read.process.metrics.bind_address.as_deref(), Some(":8443"));
+    assert!(read.queueing.has_resource_metrics && !Queueing::default().has_resource_metrics);
     let old = v1beta1(
         "queueVisibility: {updateIntervalSeconds: 5, clusterQueues: {maxCount: 10}}\n\
          fairSharing: {enable: false}\n\
