@@ -29,6 +29,8 @@ enum Subject {
     Jobset,
     /// The same with `lockstep operator` on a real control plane, of 1,000 and 5,000 pods.
     JobsetKubernetes,
+    /// Queues: admissions of thousands of workloads, in-process and over HTTP; what a cycle costs.
+    Queue,
     /// Restarts in place: thousands of agents over real sockets.
     Restart,
 }
@@ -39,6 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Subject::Cluster => "cluster",
         Subject::Jobs => "jobs",
         Subject::Jobset => "jobset",
+        Subject::Queue => "queue",
         Subject::Restart => "restart",
         Subject::JobsetKubernetes => {
             let parse = |size: &String| size.parse().with_context(|| format!("{size} is no size"));

@@ -12,6 +12,7 @@ mod jobs;
 mod jobset;
 mod meter;
 mod nodes;
+mod queue;
 mod report;
 mod restart;
 
@@ -51,13 +52,15 @@ fn main() -> ExitCode {
         "cluster" => runtime.block_on(cluster::measure(&mut report, &wanted)),
         "jobs" => jobs::measure(&mut report, &wanted, &runtime),
         "jobset" => jobset::measure(&mut report, &wanted, &runtime),
+        "queue" => queue::measure(&mut report, &wanted, &runtime),
         "restart" => restart::measure(&mut report, &wanted, &runtime),
         "nodes" if wanted.0.len() == 1 => {
             runtime.block_on(nodes::play(wanted.0[0].parse().unwrap()));
             return ExitCode::SUCCESS;
         }
         _ => {
-            println!("usage: lockstep-bench cluster|jobs|jobset|restart [PART]... or nodes COUNT");
+            let subjects = "cluster|jobs|jobset|queue|restart";
+            println!("usage: lockstep-bench {subjects} [PART]... or nodes COUNT");
             return ExitCode::from(2);
         }
     }
