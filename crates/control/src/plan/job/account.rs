@@ -48,11 +48,10 @@ pub(crate) fn account(
     let tally = view.tally();
     let is_deleting = view.job().metadata.deletion_timestamp.is_some();
     let pods = if fate.is_some() || is_deleting { &tally.tracked } else { &tally.ended };
-    let is_evicted = is_evicted(view.job());
-    let dismissed = tally
-        .terminating
-        .iter()
-        .filter(|rank| is_evicted && tally.tracked.contains(*rank) && !pods.contains(*rank));
+    // Once they are let go nothing is left to look at, however long they take to end.
+    let tracked = is_evicted(view.job()).then_some(&tally.tracked).into_iter().flatten();
+    let dismissed =
+        tracked.filter(|rank| tally.terminating.contains(*rank) && !pods.contains(*rank));
     let is_failing = fate.is_some_and(|fate| fate.end == End::Failure);
     let mut indexes_new = 0;
     for (_, name) in pods.iter().chain(dismissed) {
