@@ -309,6 +309,7 @@ impl Controller {
     }
 
     fn take_outcome(&mut self, outcome: Outcome, now: Timestamp) {
+        self.decisions.answered(&outcome);
         match outcome {
             Outcome::Written(workload) => self.workload_written(&workload, now),
             Outcome::Refused { key, id, refusal } => {
@@ -331,7 +332,6 @@ impl Controller {
                 self.queues.finalizers_refused(&of, now);
             }
         }
-        self.decisions.answered();
     }
 
     fn take_answer(&mut self, key: &Key, answer: Answer, now: Timestamp) {

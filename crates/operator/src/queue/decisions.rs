@@ -1,9 +1,12 @@
 //! Decisions of the scheduler on their way to the API: what admits and evicts first, what only says
-//! why somebody waits when there is nothing better to do.
+//! why somebody waits when there is nothing better to do. What is said of queues has a share.
+
+mod of_queues;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Api, Client};
 use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
 use lockstep_control::plan::queue::{Decision, Finalizers, Owner, StatusOfQueue, Write};
@@ -17,6 +20,8 @@ use crate::recorder::{Note, Recorder, reference};
 use crate::requests::refusal;
 use crate::write;
 
+use of_queues::{OfQueue, OfQueues, Subject};
+
 /// What became of a decision.
 pub(super) enum Outcome {
     Written(Arc<Workload>),
@@ -29,8 +34,39 @@ pub(super) enum Outcome {
     FinalizersRefused { of: Owner, refusal: Refusal },
 }
 
+impl Outcome {
+    /// Of which queue or flavor this tells, and what version it has now if it was written.
+    fn of_queue(&self) -> Option<(Subject, Option<u64>)> {
+        let name = |meta: &ObjectMeta| meta.name.clone().unwrap_or_default();
+        let version = |meta: &ObjectMeta| meta.resource_version.as_deref()?.parse().ok();
+        Some(match self {
+            Self::Written(_) | Self::Refused { .. } => return None,
+            Self::ClusterQueueWritten(queue) => {
+                let owner = Owner::ClusterQueue(name(&queue.metadata));
+                (Subject::Owner(owner), version(&queue.metadata))
+            }
+            Self::FlavorWritten(flavor) => {
+                let owner = Owner::ResourceFlavor(name(&flavor.metadata));
+                (Subject::Owner(owner), version(&flavor.metadata))
+            }
+            Self::LocalQueueWritten(queue) => {
+                (Subject::LocalQueue(Key::of(&queue.metadata)), version(&queue.metadata))
+            }
+            Self::ClusterQueueRefused { name, .. } => {
+                (Subject::Owner(Owner::ClusterQueue(name.clone())), None)
+            }
+            Self::LocalQueueRefused { key, .. } => (Subject::LocalQueue(key.clone()), None),
+            Self::FinalizersRefused { of, .. } => (Subject::Owner(of.clone()), None),
+        })
+    }
+}
+
 /// How many decisions may wait to be sent before no more are made.
 const WAITING_MAX: usize = 4_096;
+
+/// One of so many that are under way may be about queues: they are written of all the time, and
+/// must not keep those waiting that are to be admitted.
+const QUEUES_SHARE: usize = 8;
 
 /// Decisions that are on their way. They end with this.
 pub(super) struct Decisions {
@@ -39,6 +75,8 @@ pub(super) struct Decisions {
     urgent: VecDeque<Errand>,
     /// What says why somebody waits, the latest of each.
     explanations: BTreeMap<Key, Errand>,
+    /// What is said of queues and flavors.
+    of_queues: OfQueues,
     in_flight: usize,
     in_flight_max: usize,
     tasks: JoinSet<()>,
@@ -54,8 +92,7 @@ struct Shared {
 /// One write, with the Workloads that events are about.
 enum Errand {
     Workload(Box<Write>, Vec<(Arc<Workload>, Event)>),
-    Status(Box<StatusOfQueue>),
-    Finalizers(Finalizers),
+    OfQueue(OfQueue),
 }
 
 impl Decisions {
@@ -76,6 +113,7 @@ impl Decisions {
             shared: Arc::new(shared),
             urgent: VecDeque::new(),
             explanations: BTreeMap::new(),
+            of_queues: OfQueues::default(),
             in_flight: 0,
             in_flight_max,
             tasks: JoinSet::new(),
@@ -113,25 +151,31 @@ impl Decisions {
     }
 
     pub(super) fn send_status(&mut self, status: StatusOfQueue) {
-        self.urgent.push_back(Errand::Status(Box::new(status)));
+        self.of_queues.add(OfQueue::Status(Box::new(status)));
         self.go_on();
     }
 
     pub(super) fn send_finalizers(&mut self, finalizers: Finalizers) {
-        self.urgent.push_back(Errand::Finalizers(finalizers));
+        self.of_queues.add(OfQueue::Finalizers(finalizers));
         self.go_on();
     }
 
     /// One of those under way was answered.
-    pub(super) fn answered(&mut self) {
+    pub(super) fn answered(&mut self, outcome: &Outcome) {
         while self.tasks.try_join_next().is_some() {}
         self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some((subject, version)) = outcome.of_queue() {
+            self.of_queues.answered(&subject, version);
+        }
         self.go_on();
     }
 
     fn go_on(&mut self) {
+        let queues_max = self.in_flight_max.div_ceil(QUEUES_SHARE);
         while self.in_flight < self.in_flight_max {
-            let next = self.urgent.pop_front();
+            let has_share = self.of_queues.in_flight() < queues_max;
+            let next = has_share.then(|| self.of_queues.next()).flatten().map(Errand::OfQueue);
+            let next = next.or_else(|| self.urgent.pop_front());
             let next = next.or_else(|| self.explanations.pop_first().map(|(_, errand)| errand));
             let Some(errand) = next else { return };
             self.in_flight += 1;
@@ -145,8 +189,8 @@ impl Shared {
     async fn run(&self, errand: Errand) {
         let outcome = match errand {
             Errand::Workload(write, events) => self.write(*write, events).await,
-            Errand::Status(status) => self.write_status(*status).await,
-            Errand::Finalizers(finalizers) => self.write_finalizers(finalizers).await,
+            Errand::OfQueue(OfQueue::Status(status)) => self.write_status(*status).await,
+            Errand::OfQueue(OfQueue::Finalizers(it)) => self.write_finalizers(it).await,
         };
         self.teller.tell(Message::Outcome(outcome)).await;
     }
