@@ -201,13 +201,17 @@ pub(super) fn created_at(workload: &Workload) -> Timestamp {
     workload.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0)
 }
 
-/// What an admission uses, less the pods that are not needed any more.
+/// What an admission uses. Pods that were not needed any more when it was made are not in it; those
+/// that are not needed since then are taken off.
 pub(super) fn usage(workload: &Workload, admission: &Admission) -> Amounts {
     let mut usage = Amounts::new();
     for set in &admission.pod_set_assignments {
         let spec = workload.spec.pod_sets.iter().find(|it| it.name == set.name);
         let count = set.count.or_else(|| spec.map(|it| it.count)).map_or(0, i64::from);
-        let left = count.saturating_sub(request::reclaimable(workload, &set.name)).max(0);
+        let needed = spec.map_or(count, |spec| {
+            i64::from(spec.count).saturating_sub(request::reclaimable(workload, &set.name))
+        });
+        let left = needed.min(count).max(0);
         for (resource, quantity) in &set.resource_usage {
             let Some(flavor) = set.flavors.get(resource) else { continue };
             let whole = amount::read(resource, quantity).unwrap_or(0).max(0);
@@ -287,16 +291,28 @@ mod tests {
     #[test]
     fn pods_that_are_not_needed_any_more_use_nothing() {
         let read = |value: Value| -> Workload { serde_json::from_value(value).unwrap() };
-        let cases = [(0, 4000), (1, 3000), (4, 0), (9, 0)];
-        for (reclaimable, want) in cases {
+        // Of four: how many were admitted, how many are not needed, what is used. Those that were
+        // not needed already are not among those that were admitted.
+        let cases = [
+            (4, 0, 4000),
+            (4, 1, 3000),
+            (4, 4, 0),
+            (4, 9, 0),
+            (3, 1, 3000),
+            (3, 2, 2000),
+            (2, 1, 2000),
+        ];
+        for (admitted, reclaimable, want) in cases {
             let workload = read(json!({
                 "spec": {"podSets": [{"name": "main", "count": 4}]},
                 "status": {"reclaimablePods": [{"name": "main", "count": reclaimable}],
                     "admission": {"clusterQueue": "q", "podSetAssignments": [{"name": "main",
-                        "flavors": {"cpu": "f"}, "resourceUsage": {"cpu": "4"}, "count": 4}]}}
+                        "flavors": {"cpu": "f"}, "count": admitted,
+                        "resourceUsage": {"cpu": admitted.to_string()}}]}}
             }));
             let admission = workload.status.as_ref().unwrap().admission.as_ref().unwrap();
-            assert_eq!(usage(&workload, admission).values().sum::<i64>(), want, "{reclaimable}");
+            let got = usage(&workload, admission).values().sum::<i64>();
+            assert_eq!(got, want, "{admitted} {reclaimable}");
         }
     }
 }

@@ -118,7 +118,10 @@ fn usage(workload: &Workload) -> Usage {
         let pods = i64::from(set.count.unwrap_or(1)).max(1);
         let over = status.reclaimable_pods.iter().filter(|pods| pods.name == set.name);
         let over: i64 = over.map(|pods| i64::from(pods.count)).sum();
-        *sum.entry(flavor.clone()).or_default() += total / pods * (pods - over).max(0);
+        let mut specs = workload.spec.pod_sets.iter().filter(|it| it.name == set.name);
+        // Who had ended before the admission is not among those that were admitted.
+        let needed = specs.next().map_or(pods, |spec| i64::from(spec.count) - over);
+        *sum.entry(flavor.clone()).or_default() += total / pods * needed.min(pods).max(0);
     }
     sum
 }
@@ -137,4 +140,28 @@ pub(super) fn wanted(workload: &Workload) -> i64 {
         cpu * i64::from(set.count)
     };
     workload.spec.pod_sets.iter().map(of_set).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_had_ended_before_the_admission_is_not_taken_off_again() {
+        // Of four: how many were admitted, how many have ended for good, what is used.
+        let cases = [(4, 0, 4000), (4, 1, 3000), (3, 1, 3000), (3, 2, 2000), (3, 9, 0)];
+        for (admitted, over, want) in cases {
+            let workload: Workload = serde_json::from_value(json!({
+                "spec": {"podSets": [{"name": "main", "count": 4}]},
+                "status": {"reclaimablePods": [{"name": "main", "count": over}],
+                    "admission": {"clusterQueue": "q", "podSetAssignments": [{"name": "main",
+                        "flavors": {"cpu": "f"}, "count": admitted,
+                        "resourceUsage": {"cpu": admitted.to_string()}}]}}
+            }))
+            .unwrap();
+            assert_eq!(usage(&workload)["f"], want, "{admitted} {over}");
+        }
+    }
 }
