@@ -23,7 +23,8 @@ pub(super) struct Ledger {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
     pub pool: Arc<Pool>,
-    /// Whether it can admit anybody. What one that cannot has and uses is not shared.
+    /// Whether it can admit anybody. One that cannot shares what it has and uses all the same, but
+    /// nobody of it has to give way.
     pub is_open: bool,
     /// What workloads hold, whether they run or not.
     pub reserved: Amounts,
@@ -55,7 +56,7 @@ pub(super) struct Counts {
     pub admitted: i32,
 }
 
-/// What the open ClusterQueues of a cohort have and use together.
+/// What the ClusterQueues of a cohort have and use together.
 #[derive(Clone, Debug, Default)]
 struct Cohort {
     members: BTreeSet<Arc<str>>,
@@ -117,15 +118,12 @@ impl Ledger {
         }
     }
 
-    /// The other open ClusterQueues of the cohort.
-    pub(super) fn others<'a>(
-        &'a self,
-        queue: &'a str,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Book)> {
+    /// The other ClusterQueues of the cohort.
+    pub(super) fn others<'a>(&'a self, queue: &'a str) -> impl Iterator<Item = &'a Book> {
         let cohort = self.books.get(queue).and_then(|book| book.pool.cohort.as_ref());
         let members = cohort.and_then(|cohort| self.cohorts.get(cohort)).map(|it| &it.members);
         let others = members.into_iter().flatten().filter(move |name| &***name != queue);
-        others.filter_map(|name| Some((name, self.books.get(name)?))).filter(|(_, it)| it.is_open)
+        others.filter_map(|name| self.books.get(name))
     }
 
     /// Notes what a workload holds.
@@ -195,7 +193,8 @@ impl Ledger {
             .map_or(shared, |limit| quota.nominal.saturating_add(limit).min(shared))
     }
 
-    /// How much there is for a ClusterQueue now. Negative when more is used than there is.
+    /// How much there is for a ClusterQueue now. What is used beyond what there is is nobody's
+    /// debt: there is nothing then.
     pub(super) fn available(&self, queue: &str, what: &FlavorResource) -> i64 {
         self.available_after(queue, what, 0, 0)
     }
@@ -210,11 +209,12 @@ impl Ledger {
     ) -> i64 {
         let Some((book, quota)) = self.quota(queue, what) else { return 0 };
         let unused = quota.nominal.saturating_sub(book.usage(what).saturating_sub(own));
-        let Some(cohort) = self.cohort(book) else { return unused };
+        let Some(cohort) = self.cohort(book) else { return unused.max(0) };
         let used = amount::of(&cohort.usage, what).saturating_add(amount::of(&cohort.tried, what));
         let used = used.saturating_sub(shared);
         let left = amount::of(&cohort.quota, what).saturating_sub(used);
-        quota.borrowing_limit.map_or(left, |limit| left.min(unused.saturating_add(limit)))
+        let limited = quota.borrowing_limit.map(|limit| unused.saturating_add(limit));
+        limited.map_or(left, |limited| left.min(limited)).max(0)
     }
 
     /// How much there is for a ClusterQueue by what is held, whatever is tried out: those that give
@@ -240,7 +240,7 @@ impl Ledger {
     /// Some of those that hold something, those of the ClusterQueue itself first.
     pub(super) fn holders(&self, queue: &str, what: &FlavorResource) -> Holders {
         let own = self.books.get(queue).into_iter();
-        let all = own.chain(self.others(queue).map(|(_, book)| book));
+        let all = own.chain(self.others(queue));
         let mut holders = Holders::default();
         for held in all.filter_map(|book| book.holders.get(what)) {
             let room = HOLDERS_SHOWN - holders.first.len();
@@ -260,9 +260,13 @@ impl Ledger {
     }
 
     fn in_cohort(&mut self, queue: &str, change: impl FnOnce(&mut Cohort)) {
-        let Some(book) = self.books.get(queue).filter(|book| book.is_open) else { return };
-        let cohort = book.pool.cohort.as_ref().and_then(|name| self.cohorts.get_mut(name));
-        if let Some(cohort) = cohort {
+        let Some(book) = self.books.get(queue) else { return };
+        let Some(name) = &book.pool.cohort else { return };
+        if book.pool.keeps_something() {
+            // How much of it others can see depends on all of it.
+            let name = Arc::clone(name);
+            self.sum(&name);
+        } else if let Some(cohort) = self.cohorts.get_mut(name) {
             change(cohort);
         }
     }
@@ -283,14 +287,15 @@ impl Ledger {
         let members = std::mem::take(&mut known.members);
         *known = Cohort { members, ..Cohort::default() };
         for book in known.members.iter().filter_map(|name| self.books.get(name)) {
-            if !book.is_open {
-                continue;
-            }
             for (what, quota) in &book.pool.quotas {
                 let sum = known.quota.entry(what.clone()).or_insert(0);
-                *sum = sum.saturating_add(quota.nominal);
+                *sum = sum.saturating_add(quota.nominal.saturating_sub(quota.kept()));
             }
-            amount::add(&mut known.usage, &book.reserved);
+            for (what, used) in &book.reserved {
+                let kept = book.pool.quotas.get(what).map_or(0, Quota::kept);
+                let sum = known.usage.entry(what.clone()).or_insert(0);
+                *sum = sum.saturating_add(used.saturating_sub(kept).max(0));
+            }
             amount::add(&mut known.tried, &book.tried);
         }
     }
@@ -357,13 +362,14 @@ mod tests {
         // (available, potential)
         let cases = [
             ((10, None, 4, 0, false), (6, 10)),
-            ((10, None, 14, 0, false), (-4, 10)),
+            ((10, None, 14, 0, false), (0, 10)),
             ((10, None, 4, 3, true), (13, 20)),
             ((10, Some(2), 4, 3, true), (8, 12)),
             ((10, Some(2), 12, 3, true), (0, 12)),
             ((10, Some(0), 4, 0, true), (6, 10)),
             ((10, Some(50), 4, 10, true), (6, 20)),
-            ((10, None, 4, 18, true), (-2, 20)),
+            ((10, None, 4, 18, true), (0, 20)),
+            ((10, Some(2), 4, 18, true), (0, 12)),
             ((i64::MAX, Some(i64::MAX), 0, 0, true), (i64::MAX, i64::MAX)),
         ];
         let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
@@ -381,20 +387,43 @@ mod tests {
 
     // rule: queueing 4.3.1
     #[test]
-    fn closed_queues_share_nothing() {
+    fn closed_queues_share_what_they_have_and_use() {
         let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
         let mut ledger = Ledger::default();
         ledger.set_pool(&a, pool(10, None, Some("c")), true);
-        ledger.set_pool(&b, pool(10, None, Some("c")), false);
-        ledger.hold(&b, &key("y"), &held(7));
-        assert_eq!(ledger.available("a", &what()), 10);
         ledger.set_pool(&b, pool(10, None, Some("c")), true);
-        assert_eq!(ledger.available("a", &what()), 13);
+        ledger.hold(&b, &key("y"), &held(7));
+        for is_open in [true, false] {
+            ledger.set_pool(&b, pool(10, None, Some("c")), is_open);
+            assert_eq!(ledger.available("a", &what()), 13, "{is_open}");
+            assert_eq!(ledger.potential("a", &what()), 20, "{is_open}");
+            ledger.release(&b, &key("y"), &held(7));
+            assert_eq!(ledger.available("a", &what()), 20, "{is_open}");
+            ledger.hold(&b, &key("y"), &held(7));
+        }
         ledger.set_pool(&b, pool(10, None, Some("d")), true);
         assert_eq!(ledger.available("a", &what()), 10);
         ledger.release(&b, &key("y"), &held(7));
         assert_eq!(ledger.available("b", &what()), 10);
         assert_eq!(ledger.members(&ledger.tree(&b)), BTreeSet::from([b]));
+    }
+
+    #[test]
+    fn a_queue_that_does_not_lend_everything_keeps_that_from_others() {
+        // Such a queue admits nobody yet. (lending limit, what it uses) -> what others can have
+        let cases = [(0, 0, 10), (0, 7, 10), (0, 12, 8), (4, 0, 14), (4, 7, 13), (50, 7, 13)];
+        let (a, b): (Arc<str>, Arc<str>) = (Arc::from("a"), Arc::from("b"));
+        for (limit, used, want) in cases {
+            let mut ledger = Ledger::default();
+            ledger.set_pool(&a, pool(10, None, Some("c")), true);
+            let mut lender = (*pool(10, None, Some("c"))).clone();
+            lender.quotas.get_mut(&what()).unwrap().lending_limit = Some(limit);
+            ledger.set_pool(&b, Arc::new(lender), false);
+            ledger.hold(&b, &key("y"), &held(used));
+            assert_eq!(ledger.available("a", &what()), want, "{limit} {used}");
+            ledger.release(&b, &key("y"), &held(used));
+            assert_eq!(ledger.available("a", &what()), 10 + limit.min(10), "{limit}");
+        }
     }
 
     #[test]

@@ -49,6 +49,15 @@ pub(super) struct Quota {
     pub nominal: i64,
     /// How much may be borrowed; what there is if there is none.
     pub borrowing_limit: Option<i64>,
+    /// How much others may have; all of it if there is none.
+    pub lending_limit: Option<i64>,
+}
+
+impl Quota {
+    /// How much of it nobody else can have.
+    pub(super) fn kept(&self) -> i64 {
+        self.lending_limit.map_or(0, |limit| self.nominal.saturating_sub(limit).max(0))
+    }
 }
 
 /// Who may be preempted in the queue itself.
@@ -100,6 +109,11 @@ impl Pool {
         self.groups.iter().position(|group| group.resources.contains(resource))
     }
 
+    /// Whether there is something that nobody else can have.
+    pub(super) fn keeps_something(&self) -> bool {
+        self.quotas.values().any(|quota| quota.kept() > 0)
+    }
+
     /// The flavors it has quota in.
     pub(super) fn flavors(&self) -> impl Iterator<Item = &Arc<str>> {
         self.groups.iter().flat_map(|group| &group.flavors)
@@ -143,13 +157,14 @@ impl Pool {
         };
         let nominal = read("nominalQuota", &quota.nominal_quota);
         let limit = quota.borrowing_limit.as_ref().map(|limit| read("borrowingLimit", limit));
-        if quota.lending_limit.is_some() {
+        let lent = quota.lending_limit.as_ref().map(|limit| read("lendingLimit", limit));
+        if lent.is_some() {
             self.unsupported.push("lendingLimit".to_owned());
         }
         if limit.is_some() && self.cohort.is_none() {
             self.invalid.push(format!("borrowingLimit of {what} without a cohort"));
         }
-        self.quotas.insert(what, Quota { nominal, borrowing_limit: limit });
+        self.quotas.insert(what, Quota { nominal, borrowing_limit: limit, lending_limit: lent });
     }
 
     fn read_strategy(&mut self, spec: &ClusterQueueSpec) {

@@ -209,7 +209,8 @@ fn find(
     if book.pool.reclaim == Reclaim::Never {
         return found;
     }
-    for (_, other) in ledger.others(preemptor.queue) {
+    // Nobody of a queue that is stopped or broken has to give way.
+    for other in ledger.others(preemptor.queue).filter(|other| other.is_open) {
         if needed.iter().all(|what| other.borrowed(what) == 0) {
             continue;
         }

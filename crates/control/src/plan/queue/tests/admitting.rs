@@ -263,3 +263,43 @@ fn a_strict_queue_keeps_its_order_and_another_does_not() {
         assert!(world.holding().contains("big"), "{strategy}");
     }
 }
+
+// rule: queueing 4.3.1
+#[test]
+fn a_queue_that_is_stopped_has_and_uses_what_it_had() {
+    let spec = |stop: &str| gpus(10, json!({"cohortName": "c", "stopPolicy": stop}));
+    // Five are borrowed from the other queue, which may not have them again meanwhile.
+    let mut world = World::new(&[("a", spec("None")), ("b", spec("None"))]);
+    world.add("big", "a", 15, 0, 0);
+    world.run();
+    world.cluster("a", spec("Hold"));
+    world.add("ten", "b", 10, 0, 1);
+    world.add("five", "b", 5, 0, 2);
+    world.run();
+    assert_eq!(world.holding(), BTreeSet::from(["big", "five"]));
+    let why = world.queues.why(&key("ten")).unwrap().to_string();
+    assert!(why.contains("held by ns/big (15)"), "{why}");
+    // What it does not use is still there to be borrowed.
+    let mut world = World::new(&[("a", spec("Hold")), ("b", spec("None"))]);
+    world.add("big", "b", 15, 0, 0);
+    world.add("never", "b", 21, 0, 1);
+    world.run();
+    assert_eq!(world.holding(), BTreeSet::from(["big"]));
+    assert_eq!(world.quota("never").0, "ExceedsMaxQuota");
+}
+
+// rule: queueing 1.3.4
+#[test]
+fn debts_are_nobody_elses_and_nothing_always_fits() {
+    let mut world = World::new(&[("q", gpus(4, json!({})))]);
+    world.add("a", "q", 4, 9, 0);
+    world.run();
+    world.cluster("q", gpus(2, json!({})));
+    world.add("w", "q", 1, 0, 1);
+    let done = json!([{"name": "main", "count": 0, "template": {"spec": {"containers": [
+        {"resources": {"requests": {"gpu": "1"}}}]}}}]);
+    world.add_with("nothing", "q", 0, json!({"podSets": done}), 2);
+    world.run();
+    assert!(world.quota("w").1.ends_with("gpu in flavor f, 1 more needed"));
+    assert_eq!(world.holding(), BTreeSet::from(["a", "nothing"]));
+}
