@@ -62,9 +62,7 @@ pub(super) fn targets(
     candidates.sort_by(|a, b| rank(a, preemptor.queue).cmp(&rank(b, preemptor.queue)));
     let has_others = candidates.iter().any(|it| it.queue != *preemptor.queue);
     // Whether it only takes back what is its own. Then nothing is borrowed, whoever gives way.
-    let is_own = needed
-        .iter()
-        .all(|what| !ledger.borrows_with(preemptor.queue, what, amount::of(wanted, what)));
+    let is_own = wanted.iter().all(|(what, it)| !ledger.borrows_with(preemptor.queue, what, *it));
     let is_below = needed.iter().all(|what| ledger.unused(preemptor.queue, what) > 0);
     let attempts: &[Attempt] = match (has_others, is_below, is_own) {
         (false, ..) | (true, false, _) => &[Attempt::Borrowing],

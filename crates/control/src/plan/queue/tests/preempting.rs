@@ -160,6 +160,29 @@ fn queues_within_their_quota_keep_what_they_have() {
     assert_eq!(evicted(&world).len(), 1, "one of the greedy ones is enough");
 }
 
+// rule: queueing 4.7.2
+#[test]
+fn nothing_is_taken_back_by_one_that_borrows_something_else() {
+    // The second resource fits, as the queue's own or borrowed; how many give way for the first.
+    for (asked, want) in [(1, 1), (2, 0)] {
+        let spec = json!({"namespaceSelector": {}, "cohortName": "c",
+            "preemption": {"reclaimWithinCohort": "Any"}, "resourceGroups": [{
+                "coveredResources": ["gpu", "tpu"], "flavors": [{"name": "f", "resources": [
+                    {"name": "gpu", "nominalQuota": "4"}, {"name": "tpu", "nominalQuota": "1"}]}]}]});
+        let mut world = World::new(&[("own", spec.clone()), ("b", spec)]);
+        world.add("b1", "b", 4, 0, 0);
+        world.run();
+        world.add("b2", "b", 4, 0, 1);
+        world.run();
+        let requests = json!({"gpu": "4", "tpu": asked.to_string()});
+        let sets = json!([{"name": "main", "count": 1, "template": {"spec": {"containers": [
+            {"resources": {"requests": requests}}]}}}]);
+        world.add_with("mine", "own", 4, json!({"podSets": sets}), 50);
+        world.run();
+        assert_eq!(evicted(&world).len(), want, "{asked}: {:?}", evicted(&world));
+    }
+}
+
 // rule: queueing 4.7.3
 #[test]
 fn as_few_as_possible_give_way_the_lowest_and_newest_first() {
