@@ -24,22 +24,6 @@ use crate::{
 /// Enough for all cases at once.
 const NODES: usize = 4;
 
-/// The rooms of cases that are run on a real control plane. Those of queues (`queues` and
-/// `pods_ready`) have not been seen to end there so far.
-const SEEN_TO_END: [&str; 11] = [
-    "api",
-    "children",
-    "claims",
-    "elastic",
-    "ends",
-    "in_place",
-    "order",
-    "restarts",
-    "rules",
-    "stories",
-    "suspension",
-];
-
 /// Runs all cases on both.
 pub(crate) fn run(binary: &Path) -> Result<Summary> {
     let mut summary = embedded(binary)?;
@@ -54,7 +38,7 @@ fn embedded(binary: &Path) -> Result<Summary> {
     let arguments = ["--port", "0", "--in-memory", "--fake-nodes", &nodes];
     let up = Up::start(binary, &folder.path().join("data"), &arguments)?;
     let mut suite = Suite::new("conformance of the embedded cluster", binary);
-    cases(&mut suite, &up.kubeconfig(), &[]);
+    cases(&mut suite, &up.kubeconfig());
     let said = up.said();
     suite.prove("the server never panicked", |_| calm(&said));
     Ok(suite.finish())
@@ -74,20 +58,19 @@ fn real(binary: &Path) -> Result<Summary> {
     operator::refuses(&mut suite, binary, &kubeconfig);
     definition(&mut suite);
     let operators = operator::compete(&mut suite, binary, &kubeconfig, control_plane.path())?;
-    cases(&mut suite, &kubeconfig, &SEEN_TO_END);
+    cases(&mut suite, &kubeconfig);
     screens(&mut suite);
     operator::hand_over(&mut suite, operators);
     bus::restarts(&mut suite, binary, &kubeconfig, control_plane.path())?;
     Ok(suite.finish())
 }
 
-/// Runs the cases with such names, or all; each is a check of the suite.
-fn cases(suite: &mut Suite, kubeconfig: &Path, names: &[&str]) {
+/// Runs all cases; each is a check of the suite.
+fn cases(suite: &mut Suite, kubeconfig: &Path) {
     let run = || -> Result<String> {
         let output = Command::new(shell::target().join("debug/conformance"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
-            .args(names)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
