@@ -65,7 +65,7 @@ pub(crate) enum Command {
     Delete(delete::Options),
     /// Wait until objects are as they should be
     Wait(wait::Options),
-    /// Run JobSets on a Kubernetes cluster
+    /// Run JobSets and queues on a Kubernetes cluster
     Operator(Box<operator::Options>),
     /// Run a worker of a gang that restarts in place
     Agent(Box<agent::Options>),

@@ -31,8 +31,8 @@ use settings::Settings;
 /// Options of `lockstep operator`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
-It runs JobSets; Jobs and pods are run by the cluster's own controllers. The cluster must know
-JobSets: apply deploy/crds/jobsets.jobset.x-k8s.io.yaml first.
+It runs JobSets and queues; Jobs and pods are run by the cluster's own controllers. The cluster must
+know JobSets, and queues if there are to be any: apply deploy/crds first.
 
 A cluster is found as kubectl finds it ($KUBECONFIG, ~/.kube/config), else through the service
 account of the pod it runs in.
@@ -48,7 +48,8 @@ pub(crate) struct Options {
     /// The context of the kubeconfig to use
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// A configuration file of the JobSet controller; flags count more than it
+    /// A file with the configuration of the JobSet controller, of Kueue, or of both; flags count
+    /// more than it
     #[arg(long, value_name = "FILE", value_parser = config::read)]
     config: Option<Configuration>,
     /// Where to serve /metrics, over plain HTTP; 0 for nowhere [default: 127.0.0.1:8443]

@@ -125,7 +125,8 @@ pub(crate) struct Options {
     /// has `machine`, which is as big as the machine
     #[arg(long, value_name = "NAME", value_parser = queue::name)]
     queue: Option<String>,
-    /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
+    /// A file with the configuration of the JobSet controller, of Kueue, or of both: features that
+    /// are on, and how queues work
     #[arg(long, value_name = "FILE", value_parser = config::read, conflicts_with = "cluster")]
     config: Option<Configuration>,
     #[command(flatten)]

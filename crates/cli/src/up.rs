@@ -72,7 +72,8 @@ pub(crate) struct Options {
     /// when there is room for all of it
     #[arg(long)]
     queue_all: bool,
-    /// A file that says which features are on, such as featureGates: {JobSuccessPolicy: true}
+    /// A file with the configuration of the JobSet controller, of Kueue, or of both: features that
+    /// are on, and how queues work
     #[arg(long, value_name = "FILE", value_parser = config::read)]
     config: Option<Configuration>,
     #[command(flatten)]
