@@ -5,6 +5,7 @@
 //! pods are about to be deleted before the first of them is.
 
 mod leader;
+mod order;
 mod record;
 mod ticket;
 
@@ -28,6 +29,7 @@ use super::Message;
 use crate::metrics::Metrics;
 use crate::observe::{Change, Feed, Teller};
 use leader::{Leader, News};
+use order::in_order;
 
 pub use ticket::Keys;
 pub(super) use ticket::put as put_ticket;
@@ -65,7 +67,9 @@ pub(super) struct Gangs {
     tools: leader::Tools,
     /// Whether this process may act.
     is_leading: bool,
-    are_pods_known: bool,
+    /// What a listing of all pods has told so far, while there is one. Gangs are told of it when it
+    /// is whole: it has another order than the one in which pods were made.
+    listing: Option<Vec<Arc<Pod>>>,
     /// Sets that restart in place, by uid.
     sets: HashMap<String, Set>,
     /// Pods by the uid of their set, which may not have been seen yet.
@@ -102,7 +106,7 @@ impl Gangs {
         Self {
             tools: leader::Tools { client, metrics, teller, place: wanted.place.clone() },
             is_leading: false,
-            are_pods_known: false,
+            listing: Some(Vec::new()),
             sets: HashMap::new(),
             pods: HashMap::new(),
             sets_of_pods: HashMap::new(),
@@ -154,14 +158,15 @@ impl Gangs {
 
     pub(super) fn pod_changed(&mut self, change: Change<Pod>) {
         match change {
-            Change::Listing => {}
+            Change::Listing => self.listing = Some(Vec::new()),
             Change::Put(pod) => {
                 let Some(set) = pod.labels().get(labels::JOBSET_UID).cloned() else { return };
                 let uid = pod.uid().unwrap_or_default();
                 self.sets_of_pods.insert(uid.clone(), set.clone());
                 self.pods.entry(set.clone()).or_default().insert(uid, Arc::clone(&pod));
-                if let Some(set) = self.sets.get(&set) {
-                    set.tell(News::Pod(pod));
+                match &mut self.listing {
+                    Some(listed) => listed.push(pod),
+                    None => self.tell(&set, News::Pod(pod)),
                 }
             }
             Change::Gone(key) => {
@@ -172,12 +177,16 @@ impl Gangs {
                         self.pods.remove(&set);
                     }
                 }
-                if let Some(set) = self.sets.get(&set) {
-                    set.tell(News::PodGone(key.uid));
-                }
+                self.tell(&set, News::PodGone(key.uid));
             }
             Change::Synced => {
-                self.are_pods_known = true;
+                let mut listed = self.listing.take().unwrap_or_default();
+                in_order(&mut listed);
+                for pod in listed {
+                    if let Some(set) = pod.labels().get(labels::JOBSET_UID).cloned() {
+                        self.tell(&set, News::Pod(pod));
+                    }
+                }
                 self.sets.values().for_each(|set| set.tell(News::PodsKnown));
             }
         }
@@ -189,11 +198,25 @@ impl Gangs {
         let (news, receiver) = mpsc::unbounded_channel();
         let leader = Leader::new(&set.jobset, self.tools.clone(), receiver);
         set.led = Some(Led { news, task: tokio::spawn(leader.run()) });
-        for pod in self.pods.get(uid).into_iter().flat_map(HashMap::values) {
-            set.tell(News::Pod(Arc::clone(pod)));
+        self.introduce(uid);
+    }
+
+    /// Tells a leader that has just begun of all pods, unless they are being listed: then it hears
+    /// of them as everybody does.
+    fn introduce(&self, uid: &str) {
+        if self.listing.is_some() {
+            return;
         }
-        if self.are_pods_known {
-            set.tell(News::PodsKnown);
+        let pods = self.pods.get(uid).into_iter().flat_map(HashMap::values);
+        let mut pods: Vec<_> = pods.cloned().collect();
+        in_order(&mut pods);
+        pods.into_iter().for_each(|pod| self.tell(uid, News::Pod(pod)));
+        self.tell(uid, News::PodsKnown);
+    }
+
+    fn tell(&self, uid: &str, news: News) {
+        if let Some(set) = self.sets.get(uid) {
+            set.tell(news);
         }
     }
 }
@@ -224,3 +247,6 @@ fn is_led(jobset: &JobSet) -> bool {
     let is_going = jobset.metadata.deletion_timestamp.is_some();
     in_place::restarts(&jobset.metadata).is_some() && !has_ended && !is_going
 }
+
+#[cfg(test)]
+mod tests;

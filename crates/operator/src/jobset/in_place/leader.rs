@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::{debug, info, warn};
 
 use super::super::Message;
+use super::order::in_order;
 use super::record::ConfigMaps;
 use crate::metrics::Metrics;
 use crate::observe::Teller;
@@ -52,7 +53,7 @@ const RESTARTS_MAX: usize = 16;
 
 /// What a gang was told of a pod.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+pub(super) enum Told {
     Seen,
     Ending,
     Gone,
@@ -143,10 +144,7 @@ impl Leader {
     async fn introduce(&mut self, gang: &Gang) {
         self.told.clear();
         let mut pods: Vec<_> = self.pods.values().cloned().collect();
-        pods.sort_by_key(|pod| {
-            let made = pod.creation_timestamp().map(|time| time.0);
-            (made, std::cmp::Reverse(state(pod)), pod.name_any())
-        });
+        in_order(&mut pods);
         for pod in pods {
             self.tell_of(gang, &pod).await;
         }
@@ -419,7 +417,7 @@ fn next_fence(last: u64) -> u64 {
     ((last >> 32) + 1) << 32 | u64::from(fastrand::u32(..))
 }
 
-fn state(pod: &Pod) -> Told {
+pub(super) fn state(pod: &Pod) -> Told {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     match phase {
         Some("Succeeded" | "Failed") => Told::Gone,

@@ -1,0 +1,133 @@
+use std::convert::Infallible;
+
+use http::{Request, Response};
+use kube::client::Body;
+use lockstep_control::plan::jobset::in_place::{AgentSource, Way};
+use lockstep_restart::hub::Hub;
+use lockstep_restart::ticket::Key as TicketKey;
+use serde_json::json;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::*;
+use crate::observe::{Inbox, ObjectKey};
+
+/// A cluster that has nothing.
+pub(super) fn client() -> Client {
+    let service = tower::service_fn(|_: Request<Body>| async {
+        let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404,
+                          "status": "Failure", "message": "none", "reason": "NotFound"});
+        let response =
+            Response::builder().status(404).body(Body::from(body.to_string().into_bytes()));
+        Ok::<_, Infallible>(response.unwrap())
+    });
+    Client::new(service, "default")
+}
+
+pub(super) fn jobset() -> JobSet {
+    let object = json!({
+        "metadata": {"name": "js", "namespace": "ns", "uid": "set", "annotations": {
+            labels::IN_PLACE_TIMEOUT: "60s", labels::IN_PLACE_RESTARTS: "0"}},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 1, "template": {"spec": {
+            "parallelism": 2, "completions": 2, "template": {}}}}]},
+    });
+    serde_json::from_value(object).unwrap()
+}
+
+fn pod(name: &str, second: u32, phase: &str) -> Arc<Pod> {
+    let object = json!({
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": name,
+            "creationTimestamp": format!("2026-11-15T12:00:{second:02}Z"),
+            "labels": {labels::JOBSET_UID: "set", labels::RESTART_ATTEMPT: "0"},
+        },
+        "status": {"phase": phase},
+    });
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+/// Gangs, and what the leader of the set would hear. Nobody leads anything.
+struct Heard {
+    gangs: Gangs,
+    news: UnboundedReceiver<News>,
+}
+
+impl Heard {
+    fn new() -> Self {
+        let key = TicketKey::new(b"key");
+        let way = Way::Orchestrator { address: "127.0.0.1:1".to_owned(), ca: String::new() };
+        let wanted = InPlace {
+            place: Place::Hub(Hub::new(key.clone())),
+            keys: Keys { tickets: key, bus_password: None },
+            wiring: Wiring { way, agent: AgentSource::Path("/bin/lockstep".to_owned()) },
+            pods: Feed::start(kube::Api::all(client()), kube::runtime::watcher::Config::default()),
+        };
+        let teller = Inbox::new().teller();
+        let gangs = Gangs::new(&client(), &wanted, teller, &Arc::default());
+        let (_, news) = mpsc::unbounded_channel();
+        Self { gangs, news }
+    }
+
+    /// From now on somebody leads.
+    fn lead(&mut self) {
+        let (news, receiver) = mpsc::unbounded_channel();
+        let task = tokio::spawn(std::future::pending());
+        let set = Set { jobset: Arc::new(jobset()), led: Some(Led { news, task }) };
+        self.gangs.sets.insert("set".to_owned(), set);
+        self.news = receiver;
+        self.gangs.introduce("set");
+    }
+
+    fn list(&mut self, pods: &[Arc<Pod>]) {
+        self.gangs.pod_changed(Change::Listing);
+        for pod in pods {
+            self.gangs.pod_changed(Change::Put(Arc::clone(pod)));
+        }
+    }
+
+    fn heard(&mut self) -> Vec<String> {
+        let mut heard = Vec::new();
+        while let Ok(news) = self.news.try_recv() {
+            heard.push(match news {
+                News::Set(_) => "set".to_owned(),
+                News::Pod(pod) => pod.name_any(),
+                News::PodGone(uid) => format!("{uid} gone"),
+                News::PodsKnown => "all".to_owned(),
+            });
+        }
+        heard
+    }
+}
+
+#[tokio::test]
+async fn who_takes_over_hears_of_a_pod_before_the_one_that_took_its_place() {
+    // Enough of them that no map has them in order by chance.
+    let pods: Vec<_> = (0..20)
+        .map(|at| pod(&format!("p{at:02}"), at, if at == 19 { "Running" } else { "Failed" }))
+        .collect();
+    let mut want: Vec<String> = pods.iter().map(|pod| pod.name_any()).collect();
+    want.push("all".to_owned());
+    let mut heard = Heard::new();
+    heard.list(&pods);
+    heard.gangs.pod_changed(Change::Synced);
+    heard.lead();
+    assert_eq!(heard.heard(), want);
+}
+
+#[tokio::test]
+async fn a_listing_is_told_in_the_order_in_which_pods_were_made() {
+    let mut heard = Heard::new();
+    heard.lead();
+    let failed = pod("b", 1, "Failed");
+    heard.list(&[pod("a", 2, "Running"), Arc::clone(&failed)]);
+    assert_eq!(heard.heard(), Vec::<String>::new(), "there may be more");
+    heard.gangs.pod_changed(Change::Synced);
+    assert_eq!(heard.heard(), ["b", "a", "all"]);
+    // So is one that fills a gap in what was watched.
+    heard.list(&[pod("a", 2, "Failed"), pod("A", 3, "Running")]);
+    heard.gangs.pod_changed(Change::Gone(ObjectKey::of(&*failed)));
+    heard.gangs.pod_changed(Change::Synced);
+    assert_eq!(heard.heard(), ["b gone", "a", "A", "all"]);
+    // In between, pods are made one after the other.
+    heard.gangs.pod_changed(Change::Put(pod("c", 4, "Pending")));
+    assert_eq!(heard.heard(), ["c"]);
+}
