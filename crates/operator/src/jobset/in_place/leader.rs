@@ -176,13 +176,17 @@ impl Leader {
                         return ended;
                     },
                 },
-                Some(happening) = happenings.recv() => {
+                happening = happenings.recv() => {
+                    let Some(happening) = happening else { return self.over(gang) };
                     settles = Some(Instant::now() + SETTLED);
                     if let Some(ended) = self.happened(gang, happening).await {
                         return ended;
                     }
                 }
-                Ok(()) = record.changed() => {
+                changed = record.changed() => {
+                    if changed.is_err() {
+                        return self.over(gang);
+                    }
                     settles = Some(Instant::now() + SETTLED);
                     let record = *record.borrow_and_update();
                     if matches!(record.phase, Phase::Failed(_) | Phase::Recreating) {
@@ -197,6 +201,13 @@ impl Leader {
                 }
             }
         }
+    }
+
+    /// The task that leads the gang has ended without being asked to.
+    fn over(&self, gang: &Gang) -> Ended {
+        let fence = gang.record().borrow().fence;
+        warn!(jobset = %self.key, fence, "nobody leads restarts in place, leading anew");
+        Ended::After(fence)
     }
 
     /// Takes news in; says so if the gang has to be led anew because of them.
@@ -459,5 +470,35 @@ fn workers(workers: Workers) -> InPlaceWorkers {
         epoch: workers.epoch.map(|epoch| i32::try_from(epoch).unwrap_or(i32::MAX)),
         count: i32::try_from(workers.places.count()).unwrap_or(i32::MAX),
         places: workers.places.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep_restart::hub::{Hub, Memory};
+    use lockstep_restart::ticket::Key as TicketKey;
+
+    use super::super::tests::{client, jobset};
+    use super::*;
+    use crate::observe::Inbox;
+
+    #[tokio::test]
+    async fn a_gang_that_nobody_leads_any_more_is_led_anew() {
+        let inbox = Inbox::new();
+        let tools = Tools {
+            client: client(),
+            metrics: Arc::default(),
+            teller: inbox.teller(),
+            place: Place::Hub(Hub::new(TicketKey::new(b"key"))),
+        };
+        let (_news, receiver) = mpsc::unbounded_channel();
+        let mut leader = Leader::new(&jobset(), tools, receiver);
+        let (tell, mut happenings) = mpsc::unbounded_channel();
+        let store = Arc::new(Memory::default());
+        let gang = Gang::lead("set", leader.terms.clone(), (7, None), store, tell);
+        gang.stop();
+        let followed = leader.follow(&gang, &mut happenings);
+        let ended = tokio::time::timeout(Duration::from_secs(10), followed).await;
+        assert!(matches!(ended, Ok(Ended::After(7))), "its agents would wait for ever");
     }
 }
