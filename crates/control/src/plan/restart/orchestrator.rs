@@ -171,7 +171,12 @@ impl Orchestrator {
         }
         let is_late = report.generation < self.record.generation;
         if is_late || report.slot >= self.slots.len() {
-            self.retire(link, report);
+            if !is_late && report.slot < self.terms.slots {
+                // Its place is wanted, and about to be written down: it comes again.
+                self.effects.push(Effect::Close(link));
+            } else {
+                self.retire(link, report);
+            }
             return;
         }
         if report.generation > self.record.generation {
@@ -316,6 +321,8 @@ impl Orchestrator {
                     Some(Waiting::Members { count: missing, slots: named(Standing::Missing) })
                 } else if self.slots.count(Standing::Haunted) > 0 {
                     Some(Waiting::EarlierPods { slots: named(Standing::Haunted) })
+                } else if self.slots.strays() > 0 {
+                    Some(Waiting::Strays { count: self.slots.strays() })
                 } else {
                     (!self.slots.are_pods_known()).then_some(Waiting::Pods)
                 }

@@ -108,9 +108,11 @@ impl Terms {
     }
 
     /// How long after an order to stop everybody should have done so: the grace, and what it takes
-    /// to hear of it.
+    /// to hear of it. Where there are thousands, that is also what they need to come back if all
+    /// connections were lost at once, and each has to be made anew.
     pub(super) fn stop_within(&self) -> Duration {
-        self.timeout.min(self.grace + Duration::from_secs(5))
+        let hearing = Duration::from_secs(5 + u64::from(self.slots / 1_000));
+        self.timeout.min(self.grace + hearing)
     }
 }
 

@@ -29,6 +29,11 @@ pub enum Waiting {
         /// The first of them.
         slots: Vec<u32>,
     },
+    /// Pods that are no longer part of the gang may still be running.
+    Strays {
+        /// How many.
+        count: u32,
+    },
     /// The job's failure policy has to decide about this worker.
     FailurePolicy {
         /// The worker.
@@ -56,6 +61,8 @@ impl fmt::Display for Waiting {
                 let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
                 write!(f, "earlier pods may still run: workers {}", named(slots, count))
             }
+            Self::Strays { count: 1 } => write!(f, "1 pod that was removed may still run"),
+            Self::Strays { count } => write!(f, "{count} pods that were removed may still run"),
             Self::FailurePolicy { slot } => {
                 write!(f, "the failure policy decides about worker {slot}")
             }

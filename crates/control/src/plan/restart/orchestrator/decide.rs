@@ -142,8 +142,10 @@ impl Orchestrator {
         if finished == record.slots {
             return Some(Record { phase: Phase::Succeeding, ..record });
         }
+        // A worker that is no longer part of the gang must be gone too: it is of another epoch.
         if self.slots.are_pods_known()
             && self.slots.count(Standing::Ready) + finished == record.slots
+            && self.slots.strays() == 0
         {
             return Some(Record { phase: Phase::Running, ..record });
         }

@@ -1,6 +1,6 @@
 //! What an orchestrator knows of each worker, with the sums kept up to date per report.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -223,6 +223,8 @@ pub(super) struct Slots {
     /// By group of the completion: how many have succeeded.
     succeeded: Vec<u32>,
     groups: Vec<Range<u32>>,
+    /// Places that are no longer part of the gang, or not yet, as far as there are pods in them.
+    beyond: BTreeMap<u32, Slot>,
 }
 
 /// What a report turned out to be.
@@ -250,6 +252,7 @@ impl Slots {
             stuck: 0,
             succeeded: vec![0; groups.len()],
             groups,
+            beyond: BTreeMap::new(),
         }
     }
 
@@ -275,6 +278,12 @@ impl Slots {
 
     pub(super) const fn count(&self, standing: Standing) -> u32 {
         self.counts[standing as usize]
+    }
+
+    /// How many pods may still run that have no place in the gang.
+    pub(super) fn strays(&self) -> u32 {
+        let pods = |slot: &Slot| slot.older.len() + usize::from(slot.has_pod());
+        u32::try_from(self.beyond.values().map(pods).sum::<usize>()).unwrap_or(u32::MAX)
     }
 
     /// The workers that have failed.
@@ -304,9 +313,18 @@ impl Slots {
         if is_any { groups.any(is_full) } else { groups.all(is_full) }
     }
 
-    /// Another number of workers.
+    /// Another number of workers. The pods of those that are no more may still run; what is known
+    /// of pods stays, for a place that comes back.
     pub(super) fn resize(&mut self, count: u32, completion: &Completion, record: &Record) {
-        self.slots.resize(count as usize, Slot::EMPTY);
+        let kept = self.slots.len().min(count as usize);
+        for (at, slot) in (count..).zip(self.slots.drain(kept..)) {
+            let Slot { pod, is_ending, is_gone, older, replaced, link, .. } = slot;
+            let slot = Slot { pod, is_ending, is_gone, older, replaced, link, ..Slot::EMPTY };
+            self.beyond.insert(at, slot);
+        }
+        for at in self.len()..count {
+            self.slots.push(self.beyond.remove(&at).unwrap_or(Slot::EMPTY));
+        }
         self.groups.clone_from(&completion.groups);
         self.recount(record);
     }
@@ -334,8 +352,8 @@ impl Slots {
             return Heard::Old;
         }
         self.remove(report.slot);
-        self.note_pod(report.slot, report.pod);
         let slot = &mut self.slots[report.slot as usize];
+        note_pod(slot, report.pod);
         let heard = if slot.link == link && slot.is_live {
             Heard::News
         } else {
@@ -384,39 +402,40 @@ impl Slots {
 
     /// There is such a pod.
     pub(super) fn pod_seen(&mut self, at: u32, pod: u64, record: &Record) {
-        if at < self.len() {
-            self.remove(at);
-            self.note_pod(at, pod);
-            self.add(at, record);
-        }
+        self.note(at, record, |slot| note_pod(slot, pod));
     }
 
     /// A pod is being deleted.
     pub(super) fn pod_ending(&mut self, at: u32, pod: u64, record: &Record) {
-        if at < self.len() {
-            self.remove(at);
-            self.note_pod(at, pod);
-            let slot = &mut self.slots[at as usize];
+        self.note(at, record, |slot| {
+            note_pod(slot, pod);
             slot.is_ending |= slot.pod == pod;
-            self.add(at, record);
-        }
+        });
     }
 
     /// A pod has ended, or vanished; `is_done` if it has completed.
     pub(super) fn pod_gone(&mut self, at: u32, pod: u64, is_done: bool, record: &Record) {
-        if at >= self.len() {
-            return;
+        let is_done = is_done && at < self.len();
+        self.note(at, record, |slot| {
+            slot.older.retain(|older| *older != pod);
+            if pod >= slot.pod {
+                slot.pod = pod;
+                slot.is_gone = true;
+                slot.is_live = false;
+                slot.is_done = is_done;
+            }
+        });
+    }
+
+    /// Something is known of a place, of the gang or beyond it.
+    fn note(&mut self, at: u32, record: &Record, change: impl FnOnce(&mut Slot)) {
+        if at < self.len() {
+            self.remove(at);
+            change(&mut self.slots[at as usize]);
+            self.add(at, record);
+        } else {
+            change(self.beyond.entry(at).or_insert(Slot::EMPTY));
         }
-        self.remove(at);
-        let slot = &mut self.slots[at as usize];
-        slot.older.retain(|older| *older != pod);
-        if pod >= slot.pod {
-            slot.pod = pod;
-            slot.is_gone = true;
-            slot.is_live = false;
-            slot.is_done = is_done;
-        }
-        self.add(at, record);
     }
 
     /// All pods there are have been told of.
@@ -431,24 +450,6 @@ impl Slots {
         let slot = &mut self.slots[at as usize];
         slot.replaced = slot.pod;
         self.add(at, record);
-    }
-
-    fn note_pod(&mut self, at: u32, pod: u64) {
-        let slot = &mut self.slots[at as usize];
-        if pod <= slot.pod {
-            return;
-        }
-        if slot.has_pod() {
-            slot.older.push(slot.pod);
-        }
-        slot.pod = pod;
-        slot.is_ending = false;
-        slot.is_gone = false;
-        slot.is_done = false;
-        slot.is_live = false;
-        slot.session = 0;
-        slot.held = None;
-        slot.worker = Worker::Idle;
     }
 
     fn remove(&mut self, at: u32) {
@@ -501,4 +502,22 @@ impl Slots {
             self.succeeded[group] = change(self.succeeded[group], 1);
         }
     }
+}
+
+/// There is such a pod in a place: the latest is what counts.
+fn note_pod(slot: &mut Slot, pod: u64) {
+    if pod <= slot.pod {
+        return;
+    }
+    if slot.has_pod() {
+        slot.older.push(slot.pod);
+    }
+    slot.pod = pod;
+    slot.is_ending = false;
+    slot.is_gone = false;
+    slot.is_done = false;
+    slot.is_live = false;
+    slot.session = 0;
+    slot.held = None;
+    slot.worker = Worker::Idle;
 }

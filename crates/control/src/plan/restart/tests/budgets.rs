@@ -108,19 +108,76 @@ fn a_job_that_makes_its_pods_anew_in_the_middle_of_a_restart_restarts_once() {
     assert!(!gang.asked.iter().any(|effect| matches!(effect, Effect::Recreate { .. })));
 }
 
+fn resize(gang: &mut Gang, slots: u32) {
+    gang.terms = Terms { completion: Completion::all(slots), ..terms(slots) };
+    let (terms, now) = (gang.terms.clone(), gang.now);
+    gang.leader().amended(terms, now);
+    gang.settle();
+}
+
 // rule: in-place-restart F39
 #[test]
 fn another_number_of_workers_is_another_epoch() {
     let mut gang = Gang::running(terms(3));
-    gang.terms = Terms { completion: Completion::all(2), ..terms(2) };
-    let (terms, now) = (gang.terms.clone(), gang.now);
-    gang.leader().amended(terms, now);
-    gang.settle();
+    resize(&mut gang, 2);
     assert_eq!((gang.record().slots, gang.record().epoch), (2, 1));
-    assert_eq!(gang.runs(), [Some(1), Some(1), None]);
+    // What is removed is of another epoch, and must be gone before this one begins.
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Stopping, vec![None; 3]));
+    assert_eq!(gang.leader().waiting(), Some(Waiting::Strays { count: 1 }));
+    gang.lose_pod(2);
+    assert_eq!(gang.runs(), [Some(1); 2]);
     assert_eq!(gang.record().restarts.total, 0);
     gang.exits(0, 0);
     gang.exits(1, 0);
     gang.settle();
     assert_eq!(gang.phase(), Phase::Succeeding);
+}
+
+// rule: in-place-restart F39
+#[test]
+fn a_leader_that_comes_after_a_worker_was_removed_waits_for_it_too() {
+    let mut gang = Gang::running(terms(3));
+    gang.seat_of(2).hears = false;
+    gang.seat_of(2).speaks = false;
+    gang.terms = Terms { completion: Completion::all(2), ..terms(2) };
+    gang.lead();
+    assert_eq!((gang.record().slots, gang.runs()), (2, vec![None, None, Some(0)]));
+    gang.pass(Duration::from_secs(30));
+    assert_eq!(gang.runs(), [None, None, Some(0)]);
+    gang.lose_pod(2);
+    assert_eq!(gang.runs(), [Some(1); 2]);
+}
+
+#[test]
+fn a_worker_that_is_there_before_its_place_is_written_down_is_not_sent_away() {
+    let mut gang = Gang::running(terms(2));
+    gang.is_store_up = false;
+    resize(&mut gang, 3);
+    gang.join(2);
+    assert_eq!((gang.record().slots, gang.runs()), (2, vec![Some(0), Some(0), None]));
+    gang.is_store_up = true;
+    gang.pass(Duration::from_secs(3));
+    assert_eq!(gang.record().slots, 3);
+    gang.connect(2);
+    gang.settle();
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+}
+
+#[test]
+fn a_pod_that_is_gone_holds_up_nothing_when_its_place_comes_back() {
+    let mut gang = Gang::running(terms(3));
+    let removed = gang.seats[&2].identity;
+    resize(&mut gang, 2);
+    gang.lose_pod(2);
+    resize(&mut gang, 3);
+    // What it said last arrives late.
+    let now = gang.now;
+    let mut agent = Agent::new(removed, Duration::from_secs(2), now);
+    agent.connected(now);
+    let Some(AgentEffect::Send(report)) = agent.effects().next() else { panic!("no report") };
+    let link = gang.next_id();
+    gang.leader().heard(link, &report, now);
+    gang.settle();
+    gang.join(2);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(2); 3]));
 }

@@ -162,6 +162,24 @@ fn who_comes_late_has_its_own_time_to_stop() {
     assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
 }
 
+#[test]
+fn thousands_have_the_time_that_it_takes_to_come_back() {
+    let mut gang = Gang::running(terms(1_000));
+    // All connections are lost at once, and the first to come back has failed.
+    for slot in 1..1_000 {
+        gang.seat_of(slot).hears = false;
+        gang.seat_of(slot).speaks = false;
+        gang.drop_link(slot);
+    }
+    gang.exits(0, 1);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Stopping);
+    gang.pass(Duration::from_millis(7_900));
+    assert_eq!(gang.replaced(), [0; 0], "a second more than a few would have");
+    gang.pass(Duration::from_millis(200));
+    assert_eq!(gang.replaced().len(), 999, "but not for ever");
+}
+
 // rule: in-place-restart F20
 #[test]
 fn those_who_do_not_come_are_replaced_and_then_everything_is() {
