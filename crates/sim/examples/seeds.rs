@@ -63,14 +63,14 @@ fn many(word: &str, first: &str, count: &str, stride: &str) -> Option<bool> {
     Some(bad == 0)
 }
 
-/// The same for worlds of one gang that is restarted in place. Every thousandth has 5,000 workers.
+/// The same for worlds of gangs that are restarted in place.
 fn restarts(first: &str, count: &str, stride: &str) -> Option<bool> {
     let (first, count, stride) =
         (first.parse::<u64>().ok()?, count.parse::<u64>().ok()?, stride.parse::<u64>().ok()?);
     let (mut events, mut faults, mut bad) = (0, 0, 0);
     let (mut complete, mut failed) = (0, 0);
     for seed in (0..count).map(|at| first + at * stride) {
-        let outcome = restart::run(&restart::Setup { seed, slots: slots(seed), is_told: false });
+        let outcome = restart::run(&restart::Setup::sampled(seed));
         events += outcome.events;
         faults += u64::from(outcome.faults);
         complete += u64::from(outcome.is_complete);
@@ -84,13 +84,10 @@ fn restarts(first: &str, count: &str, stride: &str) -> Option<bool> {
     Some(bad == 0)
 }
 
-fn slots(seed: u64) -> Option<u32> {
-    seed.is_multiple_of(1000).then_some(5000)
-}
-
 fn restart(seed: &str) -> Option<bool> {
     let seed = seed.parse().ok()?;
-    let outcome = restart::run(&restart::Setup { seed, slots: slots(seed), is_told: true });
+    let setup = restart::Setup { is_told: true, ..restart::Setup::sampled(seed) };
+    let outcome = restart::run(&setup);
     outcome.story.iter().for_each(|line| println!("{line}"));
     if let Some(violation) = &outcome.violation {
         println!("{violation}");

@@ -3,14 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use lockstep_sim::restart::{Outcome, Setup, prototype, run};
+use lockstep_sim::restart::{Broken, Outcome, Setup, prototype, run};
 
 fn world(seed: u64, slots: Option<u32>) -> Outcome {
-    let outcome = run(&Setup { seed, slots, is_told: false });
+    kept(&Setup { seed, slots, ..Setup::default() })
+}
+
+/// Runs what must not go wrong.
+fn kept(setup: &Setup) -> Outcome {
+    let outcome = run(setup);
     let story = outcome.violation.as_ref().map(|violation| {
-        let story = run(&Setup { seed, slots, is_told: true }).story.join("\n");
-        let replay = format!("cargo xtask sim --sort restarts --seed {seed}");
-        format!("restarts {seed}: {violation}\n{story}\nreplay: {replay}")
+        let story = run(&Setup { is_told: true, ..setup.clone() }).story.join("\n");
+        format!("{setup:?}: {violation}\n{story}")
     });
     assert!(story.is_none(), "{}", story.unwrap_or_default());
     outcome
@@ -20,6 +24,7 @@ fn world(seed: u64, slots: Option<u32>) -> Outcome {
 // rule: in-place-restart S5, in-place-restart S6, in-place-restart S7, in-place-restart S8
 // rule: in-place-restart S9, in-place-restart S10, in-place-restart S11, in-place-restart S12
 // rule: in-place-restart L1, in-place-restart L2, in-place-restart L3, in-place-restart L4
+// rule: in-place-restart F22, in-place-restart F39
 #[test]
 fn a_thousand_worlds_of_restarts_keep_all_promises() {
     let outcomes: Vec<Outcome> = (1..=1000).map(|seed| world(seed, None)).collect();
@@ -29,6 +34,18 @@ fn a_thousand_worlds_of_restarts_keep_all_promises() {
     assert!((500..990).contains(&complete), "{complete} complete");
     assert!(restarted > 400, "{restarted} with a restart");
     assert!((50..400).contains(&calm), "{calm} without a fault");
+    let deleted = outcomes.iter().filter(|outcome| outcome.is_deleted).count();
+    let resized = outcomes.iter().filter(|outcome| outcome.sizes > 0).count();
+    assert!(deleted > 20 && resized > 60, "{deleted} deleted, {resized} resized");
+}
+
+// rule: in-place-restart F41
+#[test]
+fn gangs_that_fail_at_once_keep_all_promises_and_do_not_wait_for_each_other() {
+    for seed in 0..50 {
+        let outcome = kept(&Setup { seed, is_crowd: true, ..Setup::default() });
+        assert!(outcome.releases >= 6, "seed {seed}: {} releases", outcome.releases);
+    }
 }
 
 #[test]
@@ -36,6 +53,14 @@ fn a_gang_of_thousands_keeps_all_promises() {
     (1000..1002).for_each(|seed| {
         world(seed, Some(5000));
     });
+}
+
+#[test]
+fn what_is_run_in_great_numbers_has_small_gangs_large_ones_and_crowds() {
+    let setups: Vec<Setup> = (0..1000).map(Setup::sampled).collect();
+    assert_eq!(setups.iter().filter(|setup| setup.slots == Some(5000)).count(), 1);
+    assert_eq!(setups.iter().filter(|setup| setup.is_crowd).count(), 20);
+    assert!(setups.iter().filter(|setup| setup.slots.is_none()).count() > 900);
 }
 
 #[test]
@@ -54,18 +79,54 @@ fn worlds_that_once_went_wrong_go_right() {
     [2268, 58699].into_iter().for_each(|seed| drop(world(seed, None)));
     // A job that was made anew while it was suspended was charged beyond its budget.
     [2213].into_iter().for_each(|seed| drop(world(seed, None)));
+    // A pod that was gone before its place came back was waited for when it was heard of late.
+    kept(&Setup::sampled(23875));
 }
 
 #[test]
 fn a_seed_is_a_history() {
     for seed in 0..10 {
-        let setup = Setup { seed, slots: None, is_told: true };
+        let setup = Setup { seed, is_told: true, ..Setup::default() };
         let (first, second) = (run(&setup), run(&setup));
         assert!(first.events > 50, "seed {seed}: {} events", first.events);
         assert_eq!(first.story, second.story, "seed {seed}");
         let silent = run(&Setup { is_told: false, ..setup });
         assert_eq!(silent.events, first.events, "seed {seed}");
     }
+}
+
+/// Asserts that something that is broken on purpose is found out for what it is.
+fn assert_found(broken: Broken, seeds: u64, words: &[&str]) {
+    let mut others = BTreeSet::new();
+    let is_crowd = broken == Broken::OneByOne;
+    let is_found = (0..seeds).any(|seed| {
+        let setup = Setup { seed, is_crowd, broken: Some(broken), ..Setup::default() };
+        let Some(violation) = run(&setup).violation else { return false };
+        let is_it = words.iter().any(|word| violation.contains(word));
+        others.insert(violation);
+        is_it
+    });
+    assert!(is_found, "none of {words:?}, but {others:#?}");
+}
+
+#[test]
+fn a_store_that_brings_back_what_was_deleted_is_found() {
+    assert_found(Broken::Forgetful, 10_000, &["after the job was deleted"]);
+}
+
+#[test]
+fn a_release_beside_a_worker_that_was_removed_is_found() {
+    assert_found(Broken::Blind, 1000, &["released while"]);
+}
+
+#[test]
+fn another_number_of_workers_in_the_same_epoch_is_found() {
+    assert_found(Broken::Unfrozen, 200, &["S3: epoch"]);
+}
+
+#[test]
+fn gangs_that_wait_for_each_other_are_found() {
+    assert_found(Broken::OneByOne, 10, &["F41"]);
 }
 
 /// The checkers bite: they object to the protocol whose failings this one is to mend.

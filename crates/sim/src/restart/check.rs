@@ -63,6 +63,8 @@ pub enum Fact {
     RolledBack,
     /// The user or the job's own policy asks for a new epoch: suspended, resized, made anew.
     Asked,
+    /// The job is deleted, and the store has been told to take nothing of it any more.
+    Deleted,
     /// Nothing moves, and nothing says why or until when.
     Silent,
 }
@@ -74,6 +76,10 @@ pub struct Written {
     pub generation: u32,
     /// The epoch it is about.
     pub epoch: u32,
+    /// How many workers the epoch has.
+    pub slots: u32,
+    /// Whether the job is suspended, so that nobody has heard of the epoch yet.
+    pub is_suspended: bool,
     /// Whether the epoch is released.
     pub is_release: bool,
     /// Whether the gang has succeeded.
@@ -87,8 +93,6 @@ pub struct Written {
 /// What is to be kept to.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// How many workers the gang has.
-    pub slots: u32,
     /// How many restarts may count.
     pub max_restarts: u32,
 }
@@ -116,6 +120,7 @@ pub struct Checks {
     generation: u32,
     /// The last epoch that was released.
     released: Option<u32>,
+    is_deleted: bool,
     /// What went wrong, in order, once for each invariant.
     violations: Vec<(&'static str, String)>,
 }
@@ -136,6 +141,7 @@ impl Checks {
             most_counted: 0,
             generation: 1,
             released: None,
+            is_deleted: false,
             violations: Vec::new(),
         }
     }
@@ -188,6 +194,7 @@ impl Checks {
                 self.terminal = None;
             }
             Fact::Asked => self.causes += 1,
+            Fact::Deleted => self.is_deleted = true,
             Fact::Silent => self.fail("L2", "nothing moves and nothing says why"),
         }
     }
@@ -218,6 +225,9 @@ impl Checks {
         if let Some(other) = self.epochs.keys().find(|other| **other != epoch) {
             self.fail("S2", &format!("worker {slot} starts {epoch} while {other} runs"));
         }
+        if self.is_deleted && Some(epoch) > self.released {
+            self.fail("S8", &format!("worker {slot} starts {epoch} of a job that was deleted"));
+        }
         if self.alive.values().any(|other| *other == (slot, epoch)) {
             self.fail("S4", &format!("two workers {slot} in epoch {epoch}"));
         }
@@ -227,6 +237,9 @@ impl Checks {
 
     fn written(&mut self, now: Written) {
         let before = self.written;
+        if self.is_deleted {
+            self.fail("S8", &format!("{now:?} after the job was deleted"));
+        }
         // Pods that are made anew are a restart of their own.
         self.causes += u32::from(now.generation > self.generation);
         self.generation = self.generation.max(now.generation);
@@ -241,6 +254,10 @@ impl Checks {
                     && !now.is_success)
             {
                 self.fail("S1", &format!("{now:?} after {before:?}"));
+            }
+            if is_same(before) && now.slots != before.slots && !before.is_suspended {
+                let (epoch, slots) = (now.epoch, before.slots);
+                self.fail("S3", &format!("epoch {epoch} of {slots} workers has {}", now.slots));
             }
             if now.counted < before.counted || now.counted > self.most_counted + 1 {
                 self.fail("S6", &format!("{} restarts after {}", now.counted, before.counted));
@@ -270,8 +287,8 @@ impl Checks {
         if now.is_success && self.terminal.is_none() {
             // A store that was wiped may not know the epoch, only that all have completed.
             let count = self.succeeded.values().copied().max().unwrap_or(0);
-            if count < self.rules.slots {
-                self.fail("S10", &format!("{count} of {} have succeeded", self.rules.slots));
+            if count < now.slots {
+                self.fail("S10", &format!("{count} of {} have succeeded", now.slots));
             }
         }
         if now.is_success || now.is_failure {
@@ -281,8 +298,9 @@ impl Checks {
     }
 
     fn released(&mut self, now: &Written) {
-        let promised = self.promised.get(&now.epoch).map_or(0, BTreeSet::len);
-        if promised < self.rules.slots as usize {
+        let promised =
+            self.promised.get(&now.epoch).map_or(0, |slots| slots.range(..now.slots).count());
+        if promised < now.slots as usize {
             self.fail("S3", &format!("{} released after {promised} promises", now.epoch));
         }
         if let Some(other) = self.epochs.keys().find(|other| **other != now.epoch) {

@@ -53,6 +53,9 @@ pub(super) enum Event {
     Depose { leader: u64 },
     Policy,
     Resume,
+    Amend { leader: u64 },
+    Resized,
+    Forget,
     Trouble(Trouble),
 }
 
@@ -63,6 +66,7 @@ impl Event {
             Self::ToLeader { link, .. } | Self::LinkLost { link, .. } => Some(link.leader),
             Self::LeaderTick { leader }
             | Self::Remind { leader }
+            | Self::Amend { leader }
             | Self::Stored { leader, .. }
             | Self::News { leader, .. } => Some(*leader),
             Self::Boot { .. }
@@ -81,6 +85,8 @@ impl Event {
             | Self::Depose { .. }
             | Self::Policy
             | Self::Resume
+            | Self::Resized
+            | Self::Forget
             | Self::Trouble(_) => None,
         }
     }

@@ -6,7 +6,7 @@ use lockstep_control::plan::restart::{Agent, AgentEffect, Cause, Duty, Identity,
 
 use super::check::Fact;
 use super::events::{Event, Link, PodNews};
-use super::world::World;
+use super::world::{Nature, World};
 
 /// How a worker answers when it is asked to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,11 +158,15 @@ impl World {
     /// A worker has been started: how it will end is drawn here.
     pub(super) fn spawned(&mut self, number: u64, epoch: u32) {
         let id = self.next_id();
-        let manners = self.chance.weighted(&[
-            (80, Manners::Polite),
-            (18, Manners::Deaf),
-            (if self.is_calm() { 0 } else { 2 }, Manners::Stuck),
-        ]);
+        let manners = match self.nature {
+            Nature::Drawn => self.chance.weighted(&[
+                (80, Manners::Polite),
+                (18, Manners::Deaf),
+                (if self.is_calm() { 0 } else { 2 }, Manners::Stuck),
+            ]),
+            Nature::Slow if epoch == 0 && self.slot_of(number) == 0 => Manners::Stuck,
+            Nature::Slow | Nature::Quiet => Manners::Polite,
+        };
         let fails = self.failures_left > 0 && !self.is_calm() && self.chance.percent(12);
         let Some(pod) = self.pods.get_mut(&number) else { return };
         let slot = pod.slot;
@@ -322,6 +326,18 @@ impl World {
         }
         self.tell_leaders_of_pod(slot, number, PodNews::Gone { is_done });
         self.fill(slot);
+    }
+
+    /// A worker ends badly, if one runs in this place.
+    pub(super) fn break_down(&mut self, slot: u32) {
+        let broken = self.pods.iter().find_map(|(number, pod)| {
+            let process = pod.life.as_ref().filter(|_| pod.slot == slot)?.process?;
+            Some((*number, process.id))
+        });
+        if let Some((number, process)) = broken {
+            self.outcome.faults += 1;
+            self.exited(number, process, 1);
+        }
     }
 
     fn slot_of(&self, number: u64) -> u32 {

@@ -31,8 +31,8 @@ pub(super) struct Leader {
 impl World {
     /// Somebody takes the lead.
     pub(super) fn elect(&mut self) {
-        if self.has_failed {
-            // The job says so itself: nobody leads it any more.
+        if self.has_failed || self.is_deleted {
+            // The job says so itself, or is no more: nobody leads it.
             return;
         }
         if self.vault.away_until > self.now {
@@ -137,7 +137,8 @@ impl World {
 
     fn leader_effect(&mut self, id: u64, effect: Effect) {
         match effect {
-            Effect::Commit(record, expected) => {
+            Effect::Commit(mut record, expected) => {
+                self.meddle(&mut record);
                 let delay = self.micros(200, 20_000);
                 self.after(delay, Event::Store { leader: id, record, expected });
             }
@@ -222,6 +223,8 @@ impl World {
         self.note(Fact::Written(Written {
             generation: record.generation,
             epoch: record.epoch,
+            slots: record.slots,
+            is_suspended: record.phase == Phase::Suspended,
             is_release,
             is_success: record.phase == Phase::Succeeding,
             is_failure,
@@ -254,6 +257,7 @@ impl World {
             Phase::Forming | Phase::Recreating if is_new => {
                 (0..self.terms.slots).for_each(|slot| self.fill(slot));
             }
+            Phase::Stopping if is_new && !self.is_calm() => self.spring(),
             Phase::Forming
             | Phase::Running
             | Phase::Stopping
@@ -322,6 +326,9 @@ impl World {
     }
 
     fn news(&mut self, leader: u64, slot: u32, pod: u64, news: PodNews) {
+        if self.is_unseen(slot) {
+            return;
+        }
         let delay = self.micros(500, 100_000) + self.api_delay();
         let now = self.now;
         let Some(found) = self.leaders.get_mut(&leader) else { return };

@@ -111,7 +111,7 @@ impl Model {
             })
             .collect();
         let orchestrator = |looks_at| Orchestrator { looks_at, paused_until: 0, decided: None };
-        let rules = Rules { slots: count, max_restarts: 1000 };
+        let rules = Rules { max_restarts: 1000 };
         let mut checks = Checks::new(rules);
         for slot in 0..count {
             checks.note(Fact::Started { slot, pod: u64::from(slot), epoch: 0 });
@@ -274,6 +274,8 @@ impl Model {
         self.checks.note(Fact::Written(Written {
             generation: 1,
             epoch: desired,
+            slots: u32::try_from(self.workers.len()).unwrap_or(0),
+            is_suspended: false,
             is_release: state == State::Running,
             is_success: false,
             is_failure: false,

@@ -35,6 +35,10 @@ pub(super) enum Trouble {
     Suspended,
     /// The job makes all its pods anew.
     Regenerated,
+    /// The user wants another number of workers.
+    Resized,
+    /// The user deletes the job.
+    Deleted,
 }
 
 impl World {
@@ -106,6 +110,8 @@ impl World {
             Trouble::ApiSlow => self.api_slow_until = self.now + self.micros(1_000_000, 20_000_000),
             Trouble::Suspended => self.suspend(),
             Trouble::Regenerated => self.regenerate(),
+            Trouble::Resized => self.resize(),
+            Trouble::Deleted => self.delete(),
         }
     }
 
@@ -155,7 +161,8 @@ impl World {
     }
 
     fn roll_back(&mut self, count: usize) {
-        if self.vault.roll_back(count) {
+        // Of a job that was deleted there is nothing left to lose.
+        if !self.is_deleted && self.vault.roll_back(count) {
             self.note(Fact::RolledBack);
             // With its writes the store has lost the fence: what keeps a leader from going on that
             // was replaced is its own clock then, which tells it that its lease has run out.

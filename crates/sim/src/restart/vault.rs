@@ -8,6 +8,8 @@ pub(super) struct Vault {
     kept: Vec<Record>,
     /// Until when nobody can reach it.
     pub(super) away_until: u64,
+    /// Whether it takes nothing any more, because the job was deleted.
+    is_closed: bool,
 }
 
 impl Vault {
@@ -17,6 +19,9 @@ impl Vault {
 
     /// Writes, if what is there allows it; the fence of what is there, if not.
     pub(super) fn write(&mut self, record: Record, expected: Expected) -> Result<(), u64> {
+        if self.is_closed {
+            return Err(u64::MAX);
+        }
         let there = self.record();
         if !expected.allows(there, &record) {
             return Err(there.map_or(0, |there| there.fence));
@@ -31,5 +36,11 @@ impl Vault {
         let has_lost = kept < self.kept.len();
         self.kept.truncate(kept);
         has_lost
+    }
+
+    /// The job was deleted. A store that remembers it takes no record of it any more.
+    pub(super) fn forget(&mut self, remembers: bool) {
+        self.kept.clear();
+        self.is_closed = remembers;
     }
 }

@@ -10,12 +10,15 @@ use super::check::{Checks, Fact, Rules};
 use super::events::{Event, Link, PodNews};
 use super::fleet::Pod;
 use super::leader::Leader;
+use super::trouble::Trouble;
 use super::vault::Vault;
-use super::{Outcome, Setup};
+use super::{Broken, Outcome, Setup};
 use crate::chance::Chance;
 
 /// When nothing has come to an end by now, it never will.
 const END: u64 = 3 * 3600 * 1_000_000;
+/// How long a worker of a quiet world takes to succeed.
+const WORK_QUIET: u64 = 200 * 1_000_000;
 /// How long a gang may take to leave once its end is decided.
 const LEAVE_WITHIN: u64 = 600 * 1_000_000;
 
@@ -46,10 +49,18 @@ pub(super) struct World {
     pub(super) idle_writes: u32,
     /// Whether the job has failed, as everybody can see.
     pub(super) has_failed: bool,
+    /// Whether the user has deleted it.
+    pub(super) is_deleted: bool,
+    /// What waits for the next restart to happen in the middle of it.
+    pub(super) ambush: Vec<Trouble>,
+    pub(super) nature: Nature,
+    pub(super) broken: Option<Broken>,
     pub(super) api_slow_until: u64,
     pub(super) outcome: Outcome,
     pub(super) scheduled: u64,
     pub(super) checks: Checks,
+    /// Since when the end is decided.
+    ended_at: Option<u64>,
     is_told: bool,
     ids: u64,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
@@ -58,35 +69,31 @@ pub(super) struct World {
     pub(super) arrivals: BTreeMap<(Link, bool), u64>,
 }
 
+/// What a world is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nature {
+    /// Whatever is drawn happens.
+    Drawn,
+    /// Nothing happens but what is done to it from outside.
+    Quiet,
+    /// The same, and the first worker cannot be stopped at first.
+    Slow,
+}
+
 /// Runs one world to its end.
-pub fn run(setup: &Setup) -> Outcome {
-    let mut world = World::new(setup);
-    world.begin();
-    let mut ended_at = None;
-    while let Some(Reverse((at, id))) = world.queue.pop() {
-        world.now = at;
-        let Some(event) = world.events.remove(&id) else { continue };
-        world.outcome.events += 1;
+pub(super) fn run(setup: &Setup) -> Outcome {
+    let mut world = World::new(setup, Nature::Drawn);
+    world.begin(setup.seed);
+    while !world.is_done()
+        && let Some(event) = world.next()
+    {
         world.happen(event);
-        if !world.checks.violations().is_empty() {
-            break;
-        }
-        if at > END {
-            world.stuck();
-            break;
-        }
-        let is_over =
-            world.has_failed || world.last_written.is_some_and(|record| record.phase.is_terminal());
-        ended_at = if is_over { ended_at.or(Some(at)) } else { None };
-        if ended_at.is_some_and(|ended_at| world.has_left(ended_at)) {
-            break;
-        }
     }
     world.finish()
 }
 
 impl World {
-    fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, nature: Nature) -> Self {
         let mut chance = Chance::new(setup.seed, "restart");
         let slots = setup.slots.unwrap_or_else(|| 3 + chance.below(3));
         let max_restarts = chance.weighted(&[(1, 0), (2, 1), (3, 3), (4, 20)]);
@@ -102,11 +109,17 @@ impl World {
             };
             terms.rules = vec![rule(42, Verdict::Surrender), rule(137, Verdict::Ignore)];
         }
-        let work = u64::from(1 + chance.below(40)) * 1_000_000;
-        let checks = Checks::new(Rules { slots, max_restarts });
+        let mut work = u64::from(1 + chance.below(40)) * 1_000_000;
+        if nature != Nature::Drawn {
+            (terms.max_restarts, terms.rules, work) = (20, Vec::new(), WORK_QUIET);
+        }
+        let checks = Checks::new(Rules { max_restarts: terms.max_restarts });
         Self {
             now: 0,
-            failures_left: chance.weighted(&[(3, 0), (4, 1), (3, 3), (1, 12)]),
+            failures_left: match nature {
+                Nature::Drawn => chance.weighted(&[(3, 0), (4, 1), (3, 3), (1, 12)]),
+                Nature::Quiet | Nature::Slow => 0,
+            },
             is_lossy: chance.percent(40),
             terms,
             calm_at: work * 3,
@@ -125,10 +138,15 @@ impl World {
             late_releases: 0,
             idle_writes: 0,
             has_failed: false,
+            is_deleted: false,
+            ambush: Vec::new(),
+            nature,
+            broken: setup.broken,
             api_slow_until: 0,
             outcome: Outcome::default(),
             scheduled: 0,
             checks,
+            ended_at: None,
             is_told: setup.is_told,
             ids: 0,
             queue: BinaryHeap::new(),
@@ -137,16 +155,52 @@ impl World {
         }
     }
 
-    fn begin(&mut self) {
+    pub(super) fn begin(&mut self, seed: u64) {
         self.after(1, Event::Elect);
         for slot in 0..self.terms.slots {
             let delay = self.micros(1_000, 2_000_000);
             self.after(delay, Event::CreatePod { slot });
         }
-        self.plan_trouble();
+        if self.nature == Nature::Drawn {
+            self.plan_trouble();
+            self.plan_changes(seed);
+        }
     }
 
-    fn happen(&mut self, event: Event) {
+    /// When the next thing happens.
+    pub(super) fn next_at(&self) -> Option<u64> {
+        self.queue.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The next thing that happens, now.
+    pub(super) fn next(&mut self) -> Option<Event> {
+        let Reverse((at, id)) = self.queue.pop()?;
+        self.now = at;
+        self.outcome.events += 1;
+        self.events.remove(&id)
+    }
+
+    /// Whether nothing of interest can happen any more.
+    pub(super) fn is_done(&mut self) -> bool {
+        if !self.checks.violations().is_empty() {
+            return true;
+        }
+        if self.now > END {
+            self.stuck();
+            return true;
+        }
+        self.ended_at = if self.is_over() { self.ended_at.or(Some(self.now)) } else { None };
+        // Whatever comes late to a job that was deleted comes to nothing: that is to be seen.
+        !self.is_deleted && self.ended_at.is_some_and(|ended_at| self.has_left(ended_at))
+    }
+
+    /// Whether the end is decided.
+    pub(super) fn is_over(&self) -> bool {
+        let has_ended = self.last_written.is_some_and(|record| record.phase.is_terminal());
+        self.has_failed || self.is_deleted || has_ended
+    }
+
+    pub(super) fn happen(&mut self, event: Event) {
         // What reaches a leader that does not run waits until it does.
         let leader = event.leader();
         if let Some(until) = leader.and_then(|leader| self.paused_until(leader)) {
@@ -191,6 +245,9 @@ impl World {
             Event::Depose { leader } => self.depose(leader),
             Event::Policy => self.policy(),
             Event::Resume => self.resume(),
+            Event::Amend { leader } => self.amend(leader),
+            Event::Resized => self.resized(),
+            Event::Forget => self.forget(),
             Event::Trouble(trouble) => self.trouble(trouble),
         }
     }
@@ -200,6 +257,8 @@ impl World {
     fn create_pod(&mut self, slot: u32) {
         let is_taken = self.pods.values().any(|pod| pod.slot == slot && !pod.is_gone);
         let is_over = self.has_failed
+            || self.is_deleted
+            || slot >= self.terms.slots
             || self.last_written.is_some_and(|record| record.phase == Phase::Suspended);
         if is_taken || is_over || self.done.contains(&slot) {
             return;
@@ -299,11 +358,14 @@ impl World {
 
     /// Whether everybody has done what the end of a gang asks for.
     fn has_left(&mut self, ended_at: u64) -> bool {
-        let is_complete = self.last_written.is_some_and(|record| record.phase == Phase::Succeeding);
-        let has_left = if is_complete {
-            u32::try_from(self.done.len()).is_ok_and(|done| done == self.terms.slots)
-        } else {
-            !self.checks.is_anyone_running()
+        let complete = self.last_written.filter(|record| record.phase == Phase::Succeeding);
+        let has_left = match complete {
+            // Those that the user has removed meanwhile need not have completed.
+            Some(record) => {
+                let slots = record.slots.min(self.terms.slots);
+                self.done.range(..slots).count() == slots as usize
+            }
+            None => !self.checks.is_anyone_running(),
         };
         if !has_left && self.now - ended_at > LEAVE_WITHIN {
             self.fail("L1", "the end is decided and workers are left");
@@ -313,25 +375,34 @@ impl World {
     }
 
     fn stuck(&mut self) {
+        let state = self.state();
+        self.fail("L1", &format!("no end: {state}"));
+    }
+
+    /// Where the gang is, and what its leaders wait for.
+    pub(super) fn state(&self) -> String {
         let record = self.vault.record().copied();
         let waiting: Vec<String> =
             self.leaders.values().map(|leader| format!("{:?}", leader.machine.waiting())).collect();
-        self.fail("L1", &format!("no end: {record:?}, {waiting:?}"));
+        format!("{record:?}, {waiting:?}")
     }
 
-    fn finish(mut self) -> Outcome {
+    pub(super) fn finish(mut self) -> Outcome {
         let record = self.last_written;
-        let is_terminal =
-            self.has_failed || record.is_some_and(|record| record.phase.is_terminal());
-        self.checks.end(self.epoch(), is_terminal);
-        if self.checks.violations().is_empty() && !is_terminal {
+        let is_over = self.is_over();
+        self.checks.end(self.epoch(), is_over);
+        if self.checks.violations().is_empty() && !is_over {
             self.stuck();
+        }
+        if self.is_deleted && self.pods.values().any(|pod| !pod.is_gone) {
+            self.fail("L1", "the job was deleted and pods are left");
         }
         if self.late_releases > 6 {
             let what = format!("{} releases after the last fault", self.late_releases);
             self.fail("L3", &what);
         }
-        self.outcome.is_complete = record.is_some_and(|it| it.phase == Phase::Succeeding);
+        let is_success = record.is_some_and(|it| it.phase == Phase::Succeeding);
+        self.outcome.is_complete = is_success && !self.is_deleted;
         let first = self.checks.violations().first();
         self.outcome.violation = first.map(|(invariant, what)| format!("{invariant}: {what}"));
         self.outcome
