@@ -142,6 +142,7 @@ impl QueueController {
             let mut class = WorkloadPriorityClass { value, ..WorkloadPriorityClass::default() };
             class.metadata.name = Some(name.to_owned());
             self.jobs.priority_class_seen(&class, now);
+            self.workloads.priority_class_seen(&class, now);
         }
         self.jobs.priority_classes_listed();
         self.jobs.pod_priority_classes_listed();

@@ -6,6 +6,7 @@
 //! each other through the conditions of the Workload alone, so each may be restarted, or run twice
 //! for a moment, without the others noticing.
 
+mod classes;
 mod company;
 mod deactivate;
 mod driver;
@@ -62,6 +63,8 @@ pub struct Scene<'a> {
     pub around: &'a Around,
     /// What others do that are late too.
     pub company: Company,
+    /// The value of its WorkloadPriorityClass, if it has one that is there.
+    pub priority: Option<i32>,
     /// What can be set.
     pub options: &'a Options,
     /// When it is.
@@ -91,6 +94,10 @@ fn decide(draft: &mut Draft<'_>, scene: &Scene<'_>) -> Waiting {
     if draft.is_true(conditions::FINISHED) {
         draft.expire(options.keep_finished);
         return Waiting::Finished;
+    }
+    if draft.follow_class(scene.priority) {
+        let is_held = draft.is_true(conditions::QUOTA_RESERVED);
+        return if is_held { Waiting::Running } else { Waiting::Pending };
     }
     if !draft.is_active() {
         deactivate::carry_through(draft);

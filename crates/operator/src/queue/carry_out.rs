@@ -62,6 +62,9 @@ impl Kind for OfWorkloads {
                 write::workload_status(pass.client(), object, version, &status).await
             }
             Step::Deactivate => patch(pass, version, json!({"spec": {"active": false}})).await,
+            Step::SetPriority(value) => {
+                patch(pass, version, json!({"spec": {"priority": value}})).await
+            }
             Step::RemoveFinalizer => {
                 let known = workload.metadata.finalizers.iter().flatten();
                 let left: Vec<&String> = known.filter(|name| *name != RESOURCE_IN_USE).collect();

@@ -103,6 +103,7 @@ pub(super) fn of_workload(workload: &Workload, steps: Vec<workload::Step>) -> Ca
                 Call::WriteStatus { uid: uid.clone(), version: version.clone(), status }
             }
             workload::Step::Deactivate => merge(json!({"spec": {"active": false}})),
+            workload::Step::SetPriority(value) => merge(json!({"spec": {"priority": value}})),
             workload::Step::RemoveFinalizer => {
                 let known = workload.metadata.finalizers.iter().flatten();
                 let left: Vec<&String> = known.filter(|name| *name != RESOURCE_IN_USE).collect();

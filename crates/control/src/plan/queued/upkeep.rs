@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::{Pass, Plan, build, condition, ensure, prebuilt, priority};
 
-/// The priority follows the class of workloads that the job names, and its value. While quota is
-/// held it may not come from elsewhere than before.
+/// The priority follows the class of workloads that the job names; the value of that is followed by
+/// passes over the workload, as by those of workloads that have no job. While quota is held it may
+/// not come from elsewhere than before.
 pub(super) fn follow_class(pass: &Pass<'_>, workload: &Workload) -> Option<Plan> {
     let wanted = priority::of_class(pass).ok().flatten()?;
     let known = workload.spec.priority_class_ref.as_ref();
@@ -15,7 +16,7 @@ pub(super) fn follow_class(pass: &Pass<'_>, workload: &Workload) -> Option<Plan>
     if condition::holds_quota(workload) && !is_of_class {
         return None;
     }
-    if known == wanted.class.as_ref() && workload.spec.priority == Some(wanted.value) {
+    if known == wanted.class.as_ref() {
         return None;
     }
     let patch = json!({"spec": {"priorityClassRef": wanted.class, "priority": wanted.value}});

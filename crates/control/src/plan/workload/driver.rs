@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use lockstep_api::kueue::Workload;
+use lockstep_api::kueue::{Workload, WorkloadPriorityClass};
 
+use super::classes::Classes;
 use super::company::Departures;
 use super::{Options, Plan, Scene, Step, Waiting, plan, version};
 use crate::engine::{self, Failure, Stale, Turns, after};
@@ -25,6 +26,7 @@ pub struct Workloads {
     entries: BTreeMap<Key, Entry>,
     turns: Turns<Key>,
     departures: Departures,
+    classes: Classes,
 }
 
 /// One workload.
@@ -54,14 +56,34 @@ impl Workloads {
     /// A driver that knows of no workloads.
     pub fn new(options: Options) -> Self {
         let turns = Turns::new(options.api_backoff_base, options.api_backoff_max);
-        Self { options, entries: BTreeMap::new(), turns, departures: Departures::default() }
+        Self {
+            options,
+            entries: BTreeMap::new(),
+            turns,
+            departures: Departures::default(),
+            classes: Classes::default(),
+        }
+    }
+
+    /// Notes a WorkloadPriorityClass. Workloads that name it follow its value.
+    pub fn priority_class_seen(&mut self, class: &WorkloadPriorityClass, now: Timestamp) {
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        for key in self.classes.class_seen(name, class.value) {
+            self.touch(&key, now);
+        }
+    }
+
+    /// Notes that a WorkloadPriorityClass is gone. Workloads keep what they have.
+    pub fn priority_class_gone(&mut self, name: &str) {
+        self.classes.class_gone(name);
     }
 
     /// Notes a version of a workload.
     pub fn seen(&mut self, workload: &Arc<Workload>, now: Timestamp) {
         let key = Key::of(&workload.metadata);
-        let known = self.entries.get(&key).map_or(0, |entry| version(&entry.workload.metadata));
-        if version(&workload.metadata) > known {
+        let known = self.entries.get(&key).map(|entry| &entry.workload);
+        if version(&workload.metadata) > known.map_or(0, |known| version(&known.metadata)) {
+            self.classes.moved(&key, known.map(Arc::as_ref), Some(workload));
             self.note_departure(&key, Some(workload), now);
         }
         match self.entries.get_mut(&key) {
@@ -88,11 +110,14 @@ impl Workloads {
     /// Notes that a workload is gone.
     pub fn gone(&mut self, key: &Key, uid: &str, now: Timestamp) {
         let is_it = |entry: &Entry| entry.workload.metadata.uid.as_deref() == Some(uid);
-        if self.entries.get(key).is_some_and(is_it) {
-            self.entries.remove(key);
-            self.turns.remove(key);
-            self.note_departure(key, None, now);
+        if !self.entries.get(key).is_some_and(is_it) {
+            return;
         }
+        if let Some(entry) = self.entries.remove(key) {
+            self.classes.moved(key, Some(&entry.workload), None);
+        }
+        self.turns.remove(key);
+        self.note_departure(key, None, now);
     }
 
     /// Those who waited for one to leave have a pass when it has.
@@ -133,8 +158,9 @@ impl Workloads {
                     entry.stale = None;
                     let around = around(&entry.workload);
                     let company = self.departures.company_of(&key, &entry.workload);
-                    let options = &self.options;
-                    let scene = Scene { around: &around, company, options, now, chance };
+                    let (options, around) = (&self.options, &around);
+                    let priority = self.classes.value_of(&entry.workload);
+                    let scene = Scene { around, company, priority, options, now, chance };
                     plan(&entry.workload, &scene)
                 }
             };

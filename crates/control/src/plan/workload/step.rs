@@ -29,6 +29,8 @@ pub enum Step {
     WriteStatus(Box<WorkloadStatus>),
     /// Set `spec.active` to false, if the workload still has the version it was decided on.
     Deactivate,
+    /// Set `spec.priority`, if the workload still has the version it was decided on.
+    SetPriority(i32),
     /// Take our finalizer away, so that the deletion goes on.
     RemoveFinalizer,
     /// Delete the workload.
@@ -177,6 +179,13 @@ impl<'a> Draft<'a> {
 
     pub(super) fn deactivate(&mut self) {
         self.steps.push(Step::Deactivate);
+    }
+
+    /// Gives a workload the priority of its class; whether it has another.
+    pub(super) fn follow_class(&mut self, value: Option<i32>) -> bool {
+        let wanted = value.filter(|value| self.workload.spec.priority != Some(*value));
+        self.steps.extend(wanted.map(Step::SetPriority));
+        wanted.is_some()
     }
 
     /// Lets a deletion go on.

@@ -12,7 +12,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use lockstep_api::kueue::{
-    Admission, RequeueState, Requeuing, WaitForPodsReady, Workload, WorkloadStatus,
+    Admission, PriorityClassRef, RequeueState, Requeuing, WaitForPodsReady, Workload,
+    WorkloadPriorityClass, WorkloadStatus,
 };
 use lockstep_api::reasons::kueue::{evicted, quota_reserved, workload as conditions};
 
@@ -27,6 +28,7 @@ struct World {
     options: Options,
     company: Company,
     now: Timestamp,
+    priority: Option<i32>,
     events: Vec<Event>,
     is_deleted: bool,
 }
@@ -76,6 +78,7 @@ impl World {
             company: Company::default(),
             now: at(1000),
             events: Vec::new(),
+            priority: None,
             is_deleted: false,
         }
     }
@@ -120,9 +123,9 @@ impl World {
     }
 
     fn plan(&self) -> Plan {
-        let Self { around, options, now, company, .. } = self;
-        let (now, company) = (*now, *company);
-        plan(&self.workload, &Scene { around, company, options, now, chance: 0.0 })
+        let Self { around, options, now, company, priority, .. } = self;
+        let (now, company, priority) = (*now, *company, *priority);
+        plan(&self.workload, &Scene { around, company, priority, options, now, chance: 0.0 })
     }
 
     /// Carries out plans until one has nothing to do.
@@ -144,6 +147,7 @@ impl World {
                     Step::Deactivate => self.workload.spec.active = Some(false),
                     Step::RemoveFinalizer => self.workload.metadata.finalizers = None,
                     Step::Delete => {
+                    Step::SetPriority(value) => self.workload.spec.priority = Some(value),
                         self.is_deleted = true;
                         return Plan::default();
                     }
@@ -279,6 +283,66 @@ fn finished_workloads_are_kept_as_long_as_asked_for_whoever_made_them() {
 fn what_has_no_owner_lets_go_of_itself() {
     let mut world = World::new();
     let finalizer = lockstep_api::labels::kueue::RESOURCE_IN_USE.to_owned();
+// rule: queueing 1.7.1
+#[test]
+fn who_names_a_class_follows_its_value_whoever_made_it() {
+    let class = |value| {
+        let mut class = WorkloadPriorityClass { value, ..WorkloadPriorityClass::default() };
+        class.metadata.name = Some("gold".to_owned());
+        class
+    };
+    let named = |group: &str, kind: &str| PriorityClassRef {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        name: "gold".to_owned(),
+    };
+    let ours = named("kueue.x-k8s.io", "WorkloadPriorityClass");
+    let of_pods = named("scheduling.k8s.io", "PriorityClass");
+    let cases = [
+        ("one that waits", Some(ours.clone()), World::new(), Some(50)),
+        ("one that runs", Some(ours.clone()), World::new().admitted(), Some(50)),
+        ("one that names a class of pods", Some(of_pods), World::new(), Some(5)),
+        ("one that names none", None, World::new(), Some(5)),
+    ];
+    for (what, named, world, wanted) in cases {
+        let mut workload = world.workload.clone();
+        workload.metadata.owner_references = None;
+        workload.spec.priority_class_ref = named;
+        workload.spec.priority = Some(5);
+        let mut driver = Workloads::new(Options::default());
+        driver.priority_class_seen(&class(5), world.now);
+        driver.seen(&Arc::new(workload.clone()), world.now);
+        let mut run = |driver: &mut Workloads| {
+            let around = |_: &Workload| world.around.clone();
+            while let Some((key, plan)) = driver.next((world.now, 0.0), around) {
+                for step in plan.steps {
+                    let Step::SetPriority(value) = step else { panic!("{what}: {step:?}") };
+                    workload.spec.priority = Some(value);
+                    workload.metadata.resource_version = Some("2".to_owned());
+                    driver.written(&Arc::new(workload.clone()), world.now);
+                }
+                driver.done(&key, world.now);
+            }
+            workload.spec.priority
+        };
+        assert_eq!(run(&mut driver), Some(5), "{what}");
+        driver.priority_class_seen(&class(50), world.now);
+        assert_eq!(run(&mut driver), wanted, "{what}");
+        driver.priority_class_gone("gold");
+        driver.touch(&Key { namespace: "ns".to_owned(), name: "w".to_owned() }, world.now);
+        assert_eq!(run(&mut driver), wanted, "{what}: it keeps what it has");
+        driver.gone(&Key::of(&world.workload.metadata), "uid", world.now);
+        driver.priority_class_seen(&class(7), world.now);
+        assert_eq!(driver.next_due(), None, "{what}: nobody is left");
+    }
+    let mut world = World::new();
+    world.workload.spec.priority = Some(5);
+    world.priority = Some(50);
+    world.say(conditions::FINISHED, true, "Succeeded");
+    world.settle();
+    assert_eq!(world.workload.spec.priority, Some(5), "what has ended follows nobody");
+}
+
     world.workload.metadata.finalizers = Some(vec![finalizer]);
     world.workload.metadata.deletion_timestamp = Some(k8s_time(at(1)));
     world.settle();

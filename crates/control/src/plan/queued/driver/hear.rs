@@ -115,7 +115,8 @@ impl QueuedJobs {
         self.is_listed.flavors = true;
     }
 
-    /// Notes a WorkloadPriorityClass. Workloads follow its value.
+    /// Notes a WorkloadPriorityClass. Its value is for [`crate::plan::workload::Workloads`] to
+    /// follow.
     pub fn priority_class_seen(&mut self, class: &WorkloadPriorityClass, now: Timestamp) {
         if !self.known.class_seen(class) {
             return;
