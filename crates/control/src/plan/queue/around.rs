@@ -10,6 +10,8 @@ pub struct Around {
     /// The ClusterQueue whose quota it holds, or that it waits for; none if the LocalQueue is
     /// missing.
     pub cluster_queue: Option<QueueAround>,
+    /// Whether what `QuotaReserved` says is what the scheduler finds too.
+    pub is_found: bool,
     /// Whether and how its pods are waited for.
     pub wait: Option<WaitForPodsReady>,
 }
@@ -33,6 +35,8 @@ pub enum LocalQueueAround {
     There {
         /// Whether somebody has stopped it.
         stop: Stop,
+        /// Whether it is being deleted.
+        is_terminating: bool,
         /// Whether workloads may be submitted.
         is_active: bool,
     },

@@ -9,12 +9,16 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lockstep_api::kueue::{ClusterQueue, LocalQueue, Workload};
+use lockstep_api::{
+    kueue::{ClusterQueue, LocalQueue, Workload},
+    reasons::kueue::workload::QUOTA_RESERVED,
+};
 
 use super::{
     Around, LocalQueueAround, Owner, QueueAround, Settings, Stop, Why,
     activity::Activity,
     agenda::Agenda,
+    conditions::{self, Said},
     entry::{self, Entry, Place},
     flavors::Flavors,
     ledger::Ledger,
@@ -122,9 +126,12 @@ impl Queues {
                 let stop = Stop::of(local.spec.stop_policy.as_deref());
                 let cluster = self.clusters.get(local.spec.cluster_queue.as_str());
                 let is_open = cluster.is_some_and(|cluster| cluster.activity.is_active());
-                LocalQueueAround::There { stop, is_active: is_open && stop == Stop::No }
+                let is_terminating = local.metadata.deletion_timestamp.is_some();
+                let is_active = is_open && stop == Stop::No && !is_terminating;
+                LocalQueueAround::There { stop, is_terminating, is_active }
             }),
             cluster_queue: name.map(|name| self.queue_around(name)),
+            is_found: self.is_found(workload),
             wait: layers.effective(self.settings.wait.as_ref()),
         }
     }
@@ -192,6 +199,18 @@ impl Queues {
             local_queue: Some((local, of_local)),
             workload: workload.metadata.annotations.as_ref(),
         }
+    }
+
+    /// Whether a workload that waits has been told what there is to tell.
+    fn is_found(&self, workload: &Workload) -> bool {
+        let entry = self.workloads.get(&Key::of(&workload.metadata));
+        let verdict = entry.and_then(|entry| entry.verdict.as_ref());
+        let quota = verdict.and_then(|verdict| verdict.quota.as_ref());
+        quota.zip(workload.status.as_ref()).is_some_and(|((reason, message), status)| {
+            let kind = QUOTA_RESERVED;
+            let said = Said { kind, is_true: false, reason, message, generation: None };
+            conditions::says(&status.conditions, &said)
+        })
     }
 
     fn queue_around(&self, name: &str) -> QueueAround {

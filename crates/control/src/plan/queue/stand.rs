@@ -117,7 +117,7 @@ impl Queues {
                 if let Why::BackOff { until } | Why::Refused { until } = &why {
                     timer = Some(*until);
                 }
-                let quota = words(&entry.object, &why);
+                let quota = words(&why);
                 let why = Arc::new(why);
                 let verdict = Verdict { quota, why, was_tried: false, position: None };
                 Stand { place: Place::Out { queue }, verdict: Some(verdict), timer }
@@ -186,7 +186,8 @@ impl Queues {
         let Some(local) = self.locals.get(&local_name) else {
             return Err((None, Why::QueueMissing { queue: local_queue() }));
         };
-        if Stop::of(local.spec.stop_policy.as_deref()) != Stop::No {
+        let is_terminating = local.metadata.deletion_timestamp.is_some();
+        if is_terminating || Stop::of(local.spec.stop_policy.as_deref()) != Stop::No {
             return Err((None, Why::QueueStopped { queue: local_queue() }));
         }
         let name = local.spec.cluster_queue.as_str();
@@ -348,29 +349,24 @@ fn frees(old: &Holding, place: &Place) -> bool {
 }
 
 /// Reason and message of `QuotaReserved` for one that may not be tried; none if it stays as it is.
-fn words(workload: &Workload, why: &Why) -> Option<(&'static str, String)> {
-    let inactive = |queue: &str| {
-        let said = conditions::of(workload, kinds::QUOTA_RESERVED)
-            .filter(|it| it.status == "False" && it.reason == reasons::SUSPENDED);
-        // What was said when its quota was taken away is as good.
-        let kept = [format!("{queue} is stopped"), format!("{queue} is terminating or missing")];
-        let kept = said.filter(|it| kept.contains(&it.message)).map(|it| it.message.clone());
-        (reasons::SUSPENDED, kept.unwrap_or_else(|| format!("{queue} is inactive")))
-    };
-    Some(match why {
-        Why::Deactivated => (reasons::DEACTIVATED, "The workload is deactivated".to_owned()),
-        Why::QueueMissing { queue } => (reasons::MISCONFIGURED, format!("{queue} doesn't exist")),
-        Why::QueueStopped { queue } | Why::QueueInactive { queue, .. } => inactive(queue),
+/// What its queues, its gate and its being inactive mean is said by passes over the workload.
+fn words(why: &Why) -> Option<(&'static str, String)> {
+    match why {
         Why::NamespaceMismatch { .. } => {
             let message = "Workload namespace doesn't match ClusterQueue selector";
-            (reasons::MISCONFIGURED, message.to_owned())
+            Some((reasons::MISCONFIGURED, message.to_owned()))
         }
-        Why::InvalidRequests { message } => (reasons::MISCONFIGURED, message.clone()),
-        Why::Gated { by } => (reasons::ADMISSION_GATED, format!("Admission is gated by: {by}")),
+        Why::InvalidRequests { message } => Some((reasons::MISCONFIGURED, message.clone())),
         Why::FailedChecks => {
-            (reasons::PENDING_EVALUATION, "The workload has failed admission checks".to_owned())
+            let message = "The workload has failed admission checks";
+            Some((reasons::PENDING_EVALUATION, message.to_owned()))
         }
-        Why::BackOff { .. }
+        Why::Deactivated
+        | Why::QueueMissing { .. }
+        | Why::QueueStopped { .. }
+        | Why::QueueInactive { .. }
+        | Why::Gated { .. }
+        | Why::BackOff { .. }
         | Why::NotRequeued { .. }
         | Why::OnHold
         | Why::Refused { .. }
@@ -379,6 +375,6 @@ fn words(workload: &Workload, why: &Why) -> Option<(&'static str, String)> {
         | Why::NoMatchingFlavor { .. }
         | Why::WaitingForPreemptedWorkloads { .. }
         | Why::WaitingForPodsReady { .. }
-        | Why::BehindHead { .. } => return None,
-    })
+        | Why::BehindHead { .. } => None,
+    }
 }

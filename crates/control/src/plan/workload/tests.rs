@@ -4,6 +4,7 @@ mod deactivating;
 mod late_together;
 mod queues;
 mod requeuing;
+mod together;
 mod waiting;
 
 use std::sync::Arc;
@@ -38,7 +39,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn local(stop: Stop) -> LocalQueueAround {
-    LocalQueueAround::There { stop, is_active: stop == Stop::No }
+    LocalQueueAround::There { stop, is_terminating: false, is_active: stop == Stop::No }
 }
 
 fn wait(timeout: u64) -> WaitForPodsReady {
@@ -69,6 +70,7 @@ impl World {
         let around = Around {
             local_queue: local(Stop::No),
             cluster_queue: Some(cluster_queue),
+            is_found: false,
             wait: Some(wait(300)),
         };
         Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lockstep_api::reasons::kueue::{quota_reserved as reasons, workload as kinds};
+use lockstep_api::reasons::kueue::workload as kinds;
 
 use crate::plan::{
     Key,
@@ -17,8 +17,6 @@ use crate::plan::{
 /// What those are told that are like one that did not fit.
 const BYPASSED: &str =
     "Bypassed scheduling evaluation because an equivalent workload recently failed";
-/// What those are told that were not tried yet.
-const NOT_TRIED: &str = "Workload is pending evaluation in the scheduling queue";
 
 impl Queues {
     /// Tells those whose reasons have changed, and of those whose words have changed one.
@@ -64,20 +62,13 @@ impl Queues {
             (quota, Arc::clone(&parked.why))
         } else {
             let block = pending.block().filter(|block| block.head != *rank)?;
-            let stale = [
-                reasons::SUSPENDED,
-                reasons::MISCONFIGURED,
-                reasons::DEACTIVATED,
-                reasons::ADMISSION_GATED,
-            ];
-            let is_stale = said.is_some_and(|said| stale.contains(&said));
-            let quota = is_stale.then(|| (reasons::PENDING_EVALUATION, NOT_TRIED.to_owned()));
             let why = if block.scopes.is_empty() {
                 Why::BehindHead { cluster_queue: queue.to_string(), head: block.head.key.clone() }
             } else {
                 Why::WaitingForPodsReady { unready: self.unready_in(&block.scopes) }
             };
-            (quota, Arc::new(why))
+            // What is not true any more of its queues is taken back by the pass over it.
+            (None, Arc::new(why))
         };
         let position = self.position(queue, rank);
         Some(Verdict { quota, why, was_tried: false, position })

@@ -144,7 +144,10 @@ impl Queues {
         }
         self.agenda.statuses.mark(QueueRef::Local(key.clone()));
         let is_same = old.is_some_and(|old| {
-            old.spec == queue.spec && old.metadata.annotations == queue.metadata.annotations
+            let (old_meta, meta) = (&old.metadata, &queue.metadata);
+            old.spec == queue.spec
+                && old_meta.annotations == meta.annotations
+                && old_meta.deletion_timestamp.is_some() == meta.deletion_timestamp.is_some()
         });
         self.locals.insert(key.clone(), Arc::clone(queue));
         if !is_same {

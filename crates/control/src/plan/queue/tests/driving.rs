@@ -419,7 +419,7 @@ fn a_queue_that_is_made_anew_works_on() {
     world.queues.cluster_queue_gone("q", "uid-q", world.now);
     world.add("b", "q", 3, 0, 1);
     world.run();
-    assert_eq!(world.quota("b").1, "ClusterQueue q doesn't exist");
+    assert_eq!(world.condition("b", "lockstep.dev/Waiting").1, "QueueMissing");
     world.cluster("q", gpus(4, json!({})));
     world.run();
     assert_eq!(world.quota("b").0, "WaitingForQuota", "what the other holds is not forgotten");
@@ -443,7 +443,7 @@ fn a_broken_queue_blocks_nobody() {
             {"spec": {"containers": [{"resources": {"requests": {"gpu": "9E"}}}]}}}]}}));
     world.run();
     assert_eq!(world.holding(), BTreeSet::from(["b"]));
-    assert_eq!(world.quota("a").1, "ClusterQueue broken is inactive");
+    assert_eq!(world.condition("a", "lockstep.dev/Waiting").1, "QueueInactive");
     assert_eq!(world.quota("odd").0, "ExceedsMaxQuota");
 }
 
@@ -454,7 +454,7 @@ fn passes_are_told_what_the_queues_are_like() {
     world.run();
     world.queues.take_touched();
     let around = world.queues.around(&world.workloads["a"]);
-    let there = LocalQueueAround::There { stop: Stop::No, is_active: true };
+    let there = LocalQueueAround::There { stop: Stop::No, is_terminating: false, is_active: true };
     assert_eq!(around.local_queue, there);
     let queue = around.cluster_queue.unwrap();
     assert!(queue.is_active && !queue.is_missing && queue.stop == Stop::No);

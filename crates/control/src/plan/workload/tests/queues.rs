@@ -39,11 +39,56 @@ fn what_is_in_the_way_is_said() {
         );
     }
     let mut world = World::new();
-    let gate = lockstep_api::labels::kueue::ADMISSION_GATED_BY.to_owned();
-    world.workload.metadata.annotations = Some([(gate, "a.b/c".to_owned())].into());
+    world.gate("a.b/c");
     world.settle();
     let want = ("False", "AdmissionGated", "Admission is gated by: a.b/c");
     assert_eq!(world.said(conditions::QUOTA_RESERVED), want);
+}
+
+impl World {
+    fn gate(&mut self, by: &str) {
+        let gate = lockstep_api::labels::kueue::ADMISSION_GATED_BY.to_owned();
+        self.workload.metadata.annotations = Some([(gate, by.to_owned())].into());
+    }
+}
+
+#[test]
+fn a_gate_is_told_when_it_is_seen_and_when_it_is_gone() {
+    let mut world = World::new();
+    world.gate("a,b");
+    world.settle();
+    world.gate("b");
+    world.settle();
+    assert_eq!(world.said(conditions::QUOTA_RESERVED).2, "Admission is gated by: b");
+    let gated = Event::normal("AdmissionGated", "Workload admission is gated by: a,b");
+    assert_eq!(world.events, [gated], "another gate is no news");
+    world.events.clear();
+    world.gate("");
+    world.settle();
+    let message = "AdmissionGatedBy cleared, waiting for quota reservation";
+    let want = ("False", "PendingEvaluation", message);
+    assert_eq!(world.said(conditions::QUOTA_RESERVED), want);
+    let message = "Admission gate cleared, workload is now admissible";
+    let cleared = Event::normal("AdmissionGateCleared", message);
+    assert_eq!(world.events, std::slice::from_ref(&cleared));
+    // Also when something else is in the way by then.
+    world.gate("a");
+    world.settle();
+    world.events.clear();
+    world.gate("");
+    world.queue().is_active = false;
+    world.settle();
+    assert_eq!(world.said(conditions::QUOTA_RESERVED).1, "Suspended");
+    assert_eq!(world.events, [cleared]);
+}
+
+#[test]
+fn a_job_on_hold_stays_so_whatever_becomes_of_its_queue() {
+    let mut world = World::new();
+    world.say(conditions::QUOTA_RESERVED, false, quota_reserved::ON_HOLD);
+    world.queue().is_active = false;
+    world.settle();
+    assert_eq!(world.said(conditions::QUOTA_RESERVED).1, "OnHold");
 }
 
 // rule: queueing 1.3.13
@@ -86,6 +131,24 @@ fn admitted_follows_from_what_is_reserved() {
     let want = ("False", "NoReservation", "The workload has no reservation");
     assert_eq!(world.said(conditions::ADMITTED), want);
     assert_eq!(world.status().accumulated_past_execution_time_seconds, Some(42));
+}
+
+#[test]
+fn who_is_admitted_when_its_checks_are_ready_is_told() {
+    let mut world = World::new().admitted();
+    world.status().conditions.retain(|known| known.type_ != conditions::ADMITTED);
+    let check = lockstep_api::kueue::AdmissionCheckState {
+        state: "Pending".to_owned(),
+        ..Default::default()
+    };
+    world.status().admission_checks = vec![check];
+    world.later(7);
+    world.settle();
+    assert_eq!(world.events, []);
+    "Ready".clone_into(&mut world.status().admission_checks[0].state);
+    world.settle();
+    let message = "Admitted by ClusterQueue cq, wait time since reservation was 7s";
+    assert_eq!(world.events, [Event::normal("Admitted", message)]);
 }
 
 #[test]
@@ -136,4 +199,27 @@ fn those_who_run_go_on_when_a_queue_only_holds() {
     let (status, reason, _) = world.said(conditions::QUOTA_RESERVED);
     assert_eq!((status, reason), ("False", "Suspended"), "who has not begun gives way");
     assert_eq!(world.status().admission, None);
+}
+
+// What is written first; what is said of a queue that is missing follows.
+#[test]
+fn who_has_not_begun_gives_way_when_its_queue_is_gone() {
+    let ending = LocalQueueAround::There { stop: Stop::No, is_terminating: true, is_active: false };
+    let stopped = local(Stop::Hold);
+    let cases = [
+        (LocalQueueAround::Missing, "LocalQueue lq is terminating or missing"),
+        (ending, "LocalQueue lq is terminating or missing"),
+        (stopped, "LocalQueue lq is stopped"),
+    ];
+    for (local_queue, message) in cases {
+        let mut world = World::new().admitted();
+        world.around.local_queue = local_queue;
+        assert!(!world.plan().steps.iter().any(Step::is_change), "who runs goes on: {message}");
+        world.status().conditions.retain(|known| known.type_ != conditions::ADMITTED);
+        let Step::WriteStatus(status) = world.plan().steps.remove(0) else { panic!("a write") };
+        let said = status.condition(conditions::QUOTA_RESERVED).expect("it is said");
+        let said = (said.status.as_str(), said.reason.as_str(), said.message.as_str());
+        assert_eq!(said, ("False", "Suspended", message));
+        assert_eq!(status.admission, None, "{message}");
+    }
 }
