@@ -42,6 +42,8 @@ struct Round {
     victims: BTreeSet<Key>,
     /// Where somebody was admitted, or is to give way since now.
     moved: BTreeSet<Tree>,
+    /// Where somebody has a claim that ends with the round.
+    claimed: BTreeSet<Tree>,
     /// Where something was tried out.
     tried: BTreeSet<Arc<str>>,
 }
@@ -191,7 +193,8 @@ impl Queues {
     }
 
     /// Keeps those behind it from taking what a nominee cannot have yet, where it cannot take it
-    /// back from them.
+    /// back from them. In a strict queue it stays the first and has a claim in every round; in
+    /// another it is not tried again at once, so that its claim ends with this one.
     fn keep_claim(&mut self, nominee: &Nominee, round: &mut Round) {
         let Some(cluster) = self.clusters.get(&nominee.queue) else { return };
         if cluster.pool.reclaim == Reclaim::Any {
@@ -209,8 +212,10 @@ impl Queues {
             };
             claim.insert(what.clone(), most.min(*wanted).max(0));
         }
-        let queue = Arc::clone(&nominee.queue);
-        self.try_out(&queue, &claim, round);
+        if !cluster.pool.is_strict {
+            round.claimed.insert(self.ledger.tree(&nominee.queue));
+        }
+        self.try_out(&nominee.queue, &claim, round);
     }
 
     /// A nominee cannot be given what it asks for.
@@ -229,8 +234,10 @@ impl Queues {
     fn skip(&mut self, nominee: &Nominee, message: &'static str, round: &Round) {
         let why = Arc::new(self.why_not(nominee, Severity::WaitingForQuota, Some(message)));
         self.judge(nominee, Some((reasons::WAITING_FOR_QUOTA, message.to_owned())), why);
-        // If anything has moved it is tried again at once, otherwise when something does.
-        if round.moved.contains(&self.ledger.tree(&nominee.queue)) {
+        // If anything has moved it is tried again at once, and also if what it lost is free again
+        // when the round ends; otherwise when something moves.
+        let tree = self.ledger.tree(&nominee.queue);
+        if round.moved.contains(&tree) || round.claimed.contains(&tree) {
             if let Some(cluster) = self.clusters.get_mut(&nominee.queue) {
                 cluster.pending.unblock();
             }

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const SKIPPED: &str = "Workload no longer fits after processing another workload";
+
 // rule: queueing 1.3.1
 // rule: queueing 4.6.2
 #[test]
@@ -235,13 +237,45 @@ fn one_that_lost_to_another_is_told_so_while_it_has_a_claim() {
     // Two are free, and the other counts on them.
     world.add("late", "other", 2, 0, 20);
     world.run();
-    let want = "Workload no longer fits after processing another workload";
-    assert_eq!(world.quota("late"), ("WaitingForQuota".into(), want.into()));
+    assert_eq!(world.quota("late"), ("WaitingForQuota".into(), SKIPPED.into()));
     assert_eq!(
         world.queues.next_due_after_statuses(world.now).filter(|due| *due <= world.now),
         None,
         "it is at rest"
     );
+}
+
+// rule: queueing 4.6.1
+// rule: queueing 4.1.1
+#[test]
+fn a_claim_holds_up_others_for_good_only_in_a_strict_queue() {
+    // Two are free. One asks for four, has no one to take them from, and claims what there is.
+    for (strategy, is_held_up) in [("BestEffortFIFO", false), ("StrictFIFO", true)] {
+        let cohort = json!({"cohortName": "c"});
+        let claiming = json!({"cohortName": "c", "queueingStrategy": strategy});
+        let mut world = World::new(&[
+            ("a", gpus(4, claiming)),
+            ("b", gpus(4, cohort.clone())),
+            ("h", gpus(0, cohort)),
+        ]);
+        world.add("hog", "h", 5, 0, 0);
+        world.add("small", "h", 1, 0, 1);
+        world.run();
+        world.add("claims", "a", 4, 5, 2);
+        world.add("fits", "b", 2, 0, 3);
+        world.run();
+        assert_eq!(world.holding().contains("fits"), !is_held_up, "{strategy}");
+        assert_eq!(world.quota("claims").0, "WaitingForQuota");
+        // Another one that frees something makes no difference.
+        world.finish("small");
+        world.add("more", "b", 1, 0, 4);
+        world.run();
+        assert_eq!(world.holding().contains("more"), !is_held_up, "{strategy}");
+        if is_held_up {
+            let held = ("WaitingForQuota".into(), SKIPPED.into());
+            assert_eq!(world.quota("fits"), held);
+        }
+    }
 }
 
 #[test]

@@ -168,7 +168,8 @@ fn nothing_is_taken_back_by_one_that_borrows_something_else() {
         let spec = json!({"namespaceSelector": {}, "cohortName": "c",
             "preemption": {"reclaimWithinCohort": "Any"}, "resourceGroups": [{
                 "coveredResources": ["gpu", "tpu"], "flavors": [{"name": "f", "resources": [
-                    {"name": "gpu", "nominalQuota": "4"}, {"name": "tpu", "nominalQuota": "1"}]}]}]});
+                    {"name": "gpu", "nominalQuota": "4"},
+                    {"name": "tpu", "nominalQuota": "1"}]}]}]});
         let mut world = World::new(&[("own", spec.clone()), ("b", spec)]);
         world.add("b1", "b", 4, 0, 0);
         world.run();

@@ -16,25 +16,32 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (0..3_usize, 1..5_i64, 0..3_i32)
+        6 => (0..3_usize, 1..5_i64, 0..3_i32)
             .prop_map(|(queue, gpus, priority)| Step::Add { queue, gpus, priority }),
         2 => (0..40_usize).prop_map(Step::Finish),
         2 => (0..40_usize).prop_map(Step::Release),
         1 => (0..3_usize, 0..7_i64).prop_map(|(queue, nominal)| Step::Quota { queue, nominal }),
-        3 => Just(Step::Run),
+        2 => Just(Step::Run),
     ];
-    prop::collection::vec(step, 1..60)
+    prop::collection::vec(step, 1..80)
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
+/// Whom each queue may preempt: of its own, and of others.
+type Policies = [(&'static str, &'static str); 3];
+
+fn policies() -> impl Strategy<Value = Policies> {
+    let within = prop::sample::select(vec!["Never", "LowerPriority", "LowerOrNewerEqualPriority"]);
+    let reclaim = prop::sample::select(vec!["Never", "LowerPriority", "Any"]);
+    prop::array::uniform3((within, reclaim))
+}
+
 /// What each queue allows: the first is strict, the second borrows only so much.
-fn spec(queue: usize, nominal: i64) -> Value {
-    let mut spec = gpus(
-        nominal,
-        json!({"cohortName": "c", "preemption": {
-        "withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"}}),
-    );
+fn spec(queue: usize, nominal: i64, policies: &Policies) -> Value {
+    let (within, reclaim) = policies[queue];
+    let preemption = json!({"withinClusterQueue": within, "reclaimWithinCohort": reclaim});
+    let mut spec = gpus(nominal, json!({"cohortName": "c", "preemption": preemption}));
     if queue == 0 {
         spec["queueingStrategy"] = json!("StrictFIFO");
     }
@@ -46,6 +53,7 @@ fn spec(queue: usize, nominal: i64) -> Value {
 
 struct Oracle {
     world: World,
+    policies: Policies,
     nominal: [i64; 3],
     asked: BTreeMap<String, (usize, i64)>,
 }
@@ -96,6 +104,8 @@ impl Oracle {
                 matches!(it.type_.as_str(), "QuotaReserved" | "Finished") && it.status == "True"
             })
         };
+        let names = self.world.workloads.keys().map(String::as_str);
+        let waits_in_first = names.filter(pending).any(|name| self.asked[name].0 == 0);
         for (queue, own) in used.iter().enumerate() {
             let names = self.world.workloads.keys().map(String::as_str);
             let mut waiting: Vec<&str> =
@@ -110,6 +120,8 @@ impl Oracle {
                 let status = object.status.clone().unwrap_or_default();
                 status.conditions.iter().any(|it| it.type_ == "Evicted" && it.status == "True")
             });
+            // The head of a strict queue that cannot take back what it lent claims it for good.
+            let claims = claims || queue != 0 && self.policies[0].1 != "Any" && waits_in_first;
             let first = if queue == 0 { &waiting[..waiting.len().min(1)] } else { &waiting[..] };
             for name in first {
                 let gpus = self.asked[*name].1;
@@ -125,17 +137,21 @@ impl Oracle {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     // rule: queueing 4.3.1
     // rule: queueing 4.1.1
     #[test]
-    fn quota_is_kept_and_nobody_who_could_run_is_left(steps in steps()) {
+    fn quota_is_kept_and_nobody_who_could_run_is_left(
+        steps in steps(),
+        policies in policies(),
+    ) {
         let nominal = [4, 3, 2];
         let clusters: Vec<(&str, Value)> =
-            NAMES.iter().enumerate().map(|(at, name)| (*name, spec(at, nominal[at]))).collect();
+            NAMES.iter().enumerate()
+                .map(|(at, name)| (*name, spec(at, nominal[at], &policies))).collect();
         let world = World::new(&clusters);
-        let mut oracle = Oracle { world, nominal, asked: BTreeMap::new() };
+        let mut oracle = Oracle { world, policies, nominal, asked: BTreeMap::new() };
         for (at, step) in steps.into_iter().enumerate() {
             let second = i64::try_from(at).unwrap();
             oracle.world.now = super::at(100 + second);
@@ -162,7 +178,7 @@ proptest! {
                 }
                 Step::Quota { queue, nominal } => {
                     oracle.nominal[queue] = nominal;
-                    oracle.world.cluster(NAMES[queue], spec(queue, nominal));
+                    oracle.world.cluster(NAMES[queue], spec(queue, nominal, &policies));
                 }
                 Step::Run => {
                     oracle.run();
