@@ -57,6 +57,8 @@ pub struct Settings {
     pub transformations: Vec<Transformation>,
     /// How many decisions one cycle makes at the most.
     pub decisions_max: usize,
+    /// After how many workloads that it has looked at a cycle ends, so that news are heard.
+    pub visits_max: usize,
 }
 
 impl Default for Settings {
@@ -68,6 +70,7 @@ impl Default for Settings {
             exclude_prefixes: Vec::new(),
             transformations: Vec::new(),
             decisions_max: 1_000,
+            visits_max: 1_000,
         }
     }
 }

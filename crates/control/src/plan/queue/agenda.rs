@@ -15,6 +15,11 @@ use crate::{engine::after, plan::Key};
 const WORDS_AFTER: Duration = Duration::from_secs(2);
 /// How far apart such writes are.
 const WORDS_APART: Duration = Duration::from_millis(100);
+/// How many shapes of those that do not fit are tried again whenever something changes.
+const SHAPES_AT_ONCE: usize = 64;
+/// When there are more, for how long they are left alone then: for each shape, and at the most.
+const REST_PER_SHAPE: Duration = Duration::from_millis(1);
+const REST_MAX: Duration = Duration::from_secs(1);
 /// How far apart writes of the status of one queue are.
 const STATUS_APART: Duration = Duration::from_millis(100);
 
@@ -29,6 +34,12 @@ pub(super) struct Agenda {
     pub blocked_on: BTreeMap<Scope, BTreeSet<Arc<str>>>,
     /// Those for whom something has changed.
     pub to_wake: BTreeSet<Tree>,
+    /// Those of whom all are to be tried again that did not fit.
+    pub to_retry: BTreeSet<Tree>,
+    /// Those of whom not everybody was looked at when the last cycle ended.
+    pub unfinished: BTreeSet<Tree>,
+    /// Until when those are left alone that did not fit, where they are many.
+    rests: BTreeMap<Tree, Timestamp>,
     /// ClusterQueues that somebody has come to.
     pub joined: BTreeSet<Arc<str>>,
     /// Workloads whose status may have to be written.
@@ -89,7 +100,30 @@ impl Agenda {
         let words = words.map(|at| self.words_next.map_or(at, |next| at.max(next)));
         let status = self.statuses.due.first().map(|(at, _)| *at);
         let finalizers = self.finalizers_later.values().min().copied();
-        [timer, words, status, finalizers].into_iter().flatten().min()
+        let retry = self.to_retry.iter().map(|tree| self.rests.get(tree).copied());
+        let retry = retry.map(|until| until.unwrap_or(Timestamp::MIN)).min();
+        [timer, words, status, finalizers, retry].into_iter().flatten().min()
+    }
+
+    /// Those of whom all may be tried again now that did not fit. Before all have been looked at
+    /// once nobody is looked at twice: otherwise the last ones would never be.
+    pub(super) fn take_retries(&mut self, now: Timestamp) -> Vec<Tree> {
+        self.rests.retain(|_, until| *until > now);
+        let is_due =
+            |tree: &Tree| !self.unfinished.contains(tree) && !self.rests.contains_key(tree);
+        let due: Vec<Tree> = self.to_retry.iter().filter(|tree| is_due(tree)).cloned().collect();
+        for tree in &due {
+            self.to_retry.remove(tree);
+        }
+        due
+    }
+
+    /// So many shapes that did not fit are tried again.
+    pub(super) fn retried(&mut self, tree: Tree, shapes: usize, now: Timestamp) {
+        if shapes > SHAPES_AT_ONCE {
+            let rest = REST_PER_SHAPE.saturating_mul(u32::try_from(shapes).unwrap_or(u32::MAX));
+            self.rests.insert(tree, after(now, rest.min(REST_MAX)));
+        }
     }
 
     /// Asks for a workload to be looked at again; returns the time.

@@ -1,19 +1,22 @@
 //! The admission cycle.
 
 mod round;
+mod sweep;
 mod tell;
+mod verdict;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
 use super::{
-    Cycle, Decision, Queues,
+    Cycle, Decision, Queues, Settings,
     decide::{self, Party},
     entry::{Flight, FlightKind, Place},
     ledger::Tree,
 };
 use crate::plan::Key;
+use sweep::Sweep;
 
 impl Queues {
     /// One admission cycle: everything that can be decided now. What is decided counts at once.
@@ -25,27 +28,50 @@ impl Queues {
         for key in self.agenda.take_timers(now) {
             self.timer_ended(&key, now);
         }
-        self.wake();
-        while cycle.decisions.len() < self.settings.decisions_max {
-            let heads = self.heads();
-            if heads.is_empty() {
-                break;
-            }
-            self.round(heads, now, &mut cycle);
+        self.wake(now);
+        let Settings { decisions_max, visits_max, .. } = self.settings;
+        let mut sweep = Sweep::default();
+        let mut heads = self.heads();
+        while !heads.is_empty()
+            && cycle.decisions.len() < decisions_max
+            && cycle.visited < visits_max
+        {
+            self.round(&heads, &mut sweep, now, &mut cycle);
+            heads = self.heads();
         }
+        self.agenda.unfinished = heads.iter().map(|queue| self.ledger.tree(queue)).collect();
         self.carry_out_orders(now, &mut cycle);
         self.tell(now, &mut cycle);
         cycle
     }
 
-    /// Lets those be tried again for whom something has changed.
-    fn wake(&mut self) {
+    /// Lets those be tried again for whom something has changed: heads that wait at once, those
+    /// that did not fit when it is their time.
+    fn wake(&mut self, now: Timestamp) {
         for tree in std::mem::take(&mut self.agenda.to_wake) {
+            self.unblock(&tree);
+            self.agenda.to_retry.insert(tree);
+        }
+        for tree in self.agenda.take_retries(now) {
+            let mut classes = 0;
             for queue in self.ledger.members(&tree) {
                 if let Some(cluster) = self.clusters.get_mut(&queue) {
-                    cluster.pending.wake();
+                    classes += cluster.pending.wake();
                     self.refresh(&queue);
                 }
+            }
+            self.agenda.retried(tree, classes, now);
+        }
+    }
+
+    /// Lets the heads be tried again that wait in these queues.
+    fn unblock(&mut self, tree: &Tree) {
+        for queue in self.ledger.members(tree) {
+            if let Some(cluster) = self.clusters.get_mut(&queue)
+                && cluster.pending.block().is_some()
+            {
+                cluster.pending.unblock();
+                self.refresh(&queue);
             }
         }
     }

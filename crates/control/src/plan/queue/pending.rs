@@ -194,16 +194,19 @@ impl Pending {
         self.block = None;
     }
 
-    /// Something has changed: everybody may be tried again.
-    pub(super) fn wake(&mut self) {
+    /// Something has changed: everybody may be tried again. Returns how many classes were parked.
+    pub(super) fn wake(&mut self) -> usize {
         self.block = None;
+        let mut parked = 0;
         for (name, class) in &mut self.classes {
             if class.parked.take().is_some()
                 && let Some(first) = class.members.first()
             {
                 self.open.insert((Arc::clone(first), Arc::clone(name)));
+                parked += 1;
             }
         }
+        parked
     }
 
     /// Those that came while nobody is tried, and have not been told why.

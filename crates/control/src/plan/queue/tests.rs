@@ -7,6 +7,7 @@ mod preempting;
 mod property;
 mod telling;
 mod waiting;
+mod waking;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

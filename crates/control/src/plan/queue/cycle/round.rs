@@ -1,9 +1,6 @@
 //! One round of a cycle: one workload of each queue.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use lockstep_api::reasons::kueue::quota_reserved as reasons;
@@ -11,28 +8,29 @@ use lockstep_api::reasons::kueue::quota_reserved as reasons;
 use crate::plan::{
     Key,
     queue::{
-        Cycle, Decision, Fault, Queues, Why,
+        Cycle, Decision, Queues, Why,
         agenda::Order,
         amount::{self, Amounts, FlavorResource},
         assign::{Assignment, Market, Mode, Severity},
         decide,
-        entry::{Flight, FlightKind, Place, Verdict, queued_at},
+        entry::{Flight, FlightKind, Place, queued_at},
         ledger::Tree,
         pending::{Parked, Rank},
         pool::Reclaim,
         preempt::{self, Candidate, Preemptor, Target},
         wait::Scope,
-        why::{HOLDERS_SHOWN, Holders, Shortage},
     },
 };
 
+use super::sweep::{Claim, Entrant, Sweep};
+
 /// A workload that is tried, and what could be done for it when the round began.
-struct Nominee {
-    queue: Arc<str>,
-    rank: Arc<Rank>,
-    class: Arc<str>,
-    assignment: Assignment,
-    targets: Vec<Target>,
+pub(super) struct Nominee {
+    pub queue: Arc<str>,
+    pub rank: Arc<Rank>,
+    pub class: Arc<str>,
+    pub assignment: Assignment,
+    pub targets: Vec<Target>,
 }
 
 /// What has happened in a round so far.
@@ -46,6 +44,8 @@ struct Round {
     claimed: BTreeSet<Tree>,
     /// Where something was tried out.
     tried: BTreeSet<Arc<str>>,
+    /// What the one that is tried keeps from others.
+    claim: Claim,
 }
 
 const SKIPPED: &str = "Workload no longer fits after processing another workload";
@@ -55,23 +55,55 @@ const DEFERRED: &str = "Workload has overlapping preemption targets with another
 
 impl Queues {
     /// Tries the heads of these queues.
-    pub(super) fn round(&mut self, queues: Vec<Arc<str>>, now: Timestamp, cycle: &mut Cycle) {
-        let none = BTreeSet::new();
-        let mut nominees: Vec<Nominee> =
-            queues.iter().filter_map(|queue| self.nominate(queue, &none)).collect();
-        cycle.visited += nominees.len();
-        nominees.sort_by(|a, b| {
-            let order = |it: &Nominee| (it.assignment.borrows, Arc::clone(&it.rank));
-            order(a).cmp(&order(b))
-        });
+    pub(super) fn round(
+        &mut self,
+        queues: &[Arc<str>],
+        sweep: &mut Sweep,
+        now: Timestamp,
+        cycle: &mut Cycle,
+    ) {
         let mut round = Round::default();
-        for nominee in nominees {
-            self.process(nominee, &mut round, now, cycle);
+        for entrant in self.entrants(queues, sweep, cycle) {
+            match entrant {
+                Entrant::Waits(queue, claim) => {
+                    for (of, usage) in &claim.tried {
+                        self.ledger.try_out(of, usage);
+                        round.tried.insert(Arc::clone(of));
+                    }
+                    round.victims.extend(claim.victims.iter().cloned());
+                    sweep.keep_claim(queue, claim);
+                }
+                Entrant::Tried(nominee) => {
+                    round.claim = Claim::new(&nominee);
+                    self.process(&nominee, &mut round, now, cycle);
+                    let pending = self.clusters.get(&nominee.queue).map(|it| &it.pending);
+                    let claim = std::mem::take(&mut round.claim);
+                    sweep.keep(nominee, claim, pending);
+                }
+            }
         }
         self.ledger.end_round(&round.tried);
-        for queue in &queues {
+        sweep.forget(|queue| round.moved.contains(&self.ledger.tree(queue)));
+        for queue in queues {
             self.refresh(queue);
         }
+    }
+
+    /// Who takes part in a round, in the order in which they have their turns. What was found out
+    /// about somebody is true until something moves.
+    fn entrants(&self, queues: &[Arc<str>], sweep: &mut Sweep, cycle: &mut Cycle) -> Vec<Entrant> {
+        let none = BTreeSet::new();
+        let mut entrants = Vec::new();
+        for queue in queues {
+            let pending = self.clusters.get(queue).map(|cluster| &cluster.pending);
+            entrants.extend(sweep.take(queue, pending).or_else(|| {
+                let nominee = self.nominate(queue, &none)?;
+                cycle.visited += 1;
+                Some(Entrant::Tried(nominee))
+            }));
+        }
+        entrants.sort_by_cached_key(Entrant::order);
+        entrants
     }
 
     /// Looks for what the head of a queue could be given, where `gone` are as good as gone.
@@ -138,33 +170,33 @@ impl Queues {
         })
     }
 
-    fn process(
-        &mut self,
-        mut nominee: Nominee,
-        round: &mut Round,
-        now: Timestamp,
-        cycle: &mut Cycle,
-    ) {
+    fn process(&mut self, nominee: &Nominee, round: &mut Round, now: Timestamp, cycle: &mut Cycle) {
+        let mut nominee = nominee;
+        let again;
         if nominee.targets.iter().any(|it| round.victims.contains(&it.candidate.key)) {
-            let Some(again) = self.nominate(&nominee.queue, &round.victims) else { return };
-            match again.assignment.mode {
+            cycle.visited += 1;
+            let Some(new) = self.nominate(&nominee.queue, &round.victims) else { return };
+            match new.assignment.mode {
                 Mode::Fit => {
-                    self.try_out(&again.queue, &again.assignment.usage, round);
-                    return self.skip(&nominee, DEFERRED, round);
+                    self.try_out(&new.queue, &new.assignment.usage, round);
+                    return self.skip(nominee, DEFERRED, round);
                 }
-                _ if again.targets.is_empty() => return self.skip(&nominee, OVERLAPS, round),
-                Mode::NoFit | Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => nominee = again,
+                _ if new.targets.is_empty() => return self.skip(nominee, OVERLAPS, round),
+                Mode::NoFit | Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => {
+                    again = new;
+                    nominee = &again;
+                }
             }
         }
         match nominee.assignment.mode {
-            Mode::NoFit => self.did_not_fit(&nominee),
+            Mode::NoFit => self.did_not_fit(nominee),
             _ if nominee.assignment.mode != Mode::Fit && nominee.targets.is_empty() => {
-                self.keep_claim(&nominee, round);
-                self.did_not_fit(&nominee);
+                self.keep_claim(nominee, round);
+                self.did_not_fit(nominee);
             }
-            _ if !self.still_fits(&nominee) => self.skip(&nominee, SKIPPED, round),
-            Mode::Fit => self.admit_unless_blocked(&nominee, round, now, cycle),
-            Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => self.preempt(&nominee, round),
+            _ if !self.still_fits(nominee) => self.skip(nominee, SKIPPED, round),
+            Mode::Fit => self.admit_unless_blocked(nominee, round, now, cycle),
+            Mode::NoCandidates | Mode::Preempt | Mode::Reclaim => self.preempt(nominee, round),
         }
     }
 
@@ -190,6 +222,7 @@ impl Queues {
     fn try_out(&mut self, queue: &Arc<str>, usage: &Amounts, round: &mut Round) {
         self.ledger.try_out(queue, usage);
         round.tried.insert(Arc::clone(queue));
+        round.claim.tried.push((Arc::clone(queue), usage.clone()));
     }
 
     /// Keeps those behind it from taking what a nominee cannot have yet, where it cannot take it
@@ -253,6 +286,7 @@ impl Queues {
             self.try_out(&target.candidate.queue, &given.collect(), round);
             let key = &target.candidate.key;
             round.victims.insert(key.clone());
+            round.claim.victims.push(key.clone());
             if !target.candidate.is_evicted {
                 round.moved.insert(self.ledger.tree(&nominee.queue));
                 let order = Order { target: target.clone(), preemptor: nominee.rank.key.clone() };
@@ -340,66 +374,9 @@ impl Queues {
         })
     }
 
-    pub(super) fn unready_in(&self, scopes: &[Scope]) -> Holders {
-        let unready: BTreeSet<&Key> =
-            scopes.iter().filter_map(|scope| self.unready.get(scope)).flatten().collect();
-        Holders {
-            first: unready.iter().take(HOLDERS_SHOWN).map(|key| ((*key).clone(), 0)).collect(),
-            more: unready.len().saturating_sub(HOLDERS_SHOWN),
-        }
-    }
-
     fn wait_for(&mut self, nominee: &Nominee, scopes: Vec<Scope>) {
         let Some(cluster) = self.clusters.get_mut(&nominee.queue) else { return };
         let untold = cluster.pending.wait_for(&nominee.rank, scopes);
         self.tell_later(untold);
-    }
-
-    fn judge(&mut self, nominee: &Nominee, quota: Option<(&'static str, String)>, why: Arc<Why>) {
-        let key = &nominee.rank.key;
-        let position = self.position(&nominee.queue, &nominee.rank);
-        let verdict = Verdict { quota, why, was_tried: true, position };
-        if let Some(entry) = self.workloads.get_mut(key) {
-            entry.verdict = Some(verdict);
-            self.agenda.to_write.insert(key.clone());
-        }
-    }
-
-    fn why_not(&self, nominee: &Nominee, severity: Severity, note: Option<&'static str>) -> Why {
-        let cluster_queue = nominee.queue.to_string();
-        let faults = || nominee.assignment.faults().cloned().collect::<Vec<_>>();
-        match severity {
-            Severity::ExceedsMaxQuota => Why::NeverFits { cluster_queue, faults: faults() },
-            Severity::NoMatchingFlavor => Why::NoMatchingFlavor { cluster_queue, faults: faults() },
-            Severity::WaitingForQuota => {
-                let shortages = self.shortages(nominee);
-                Why::NotEnoughQuota { cluster_queue, shortages, note }
-            }
-        }
-    }
-
-    fn shortages(&self, nominee: &Nominee) -> Vec<Shortage> {
-        let mut shortages: BTreeMap<FlavorResource, Shortage> = BTreeMap::new();
-        for fault in nominee.assignment.faults() {
-            let Fault::Short { what, asked, free, borrowable } = fault else { continue };
-            let shortage = Shortage {
-                what: what.clone(),
-                asked: *asked,
-                free: (*free).max(0),
-                borrowable: *borrowable,
-                holders: self.ledger.holders(&nominee.queue, what),
-            };
-            let known = shortages.get(what).map_or(0, |known| known.asked);
-            if *asked >= known {
-                shortages.insert(what.clone(), shortage);
-            }
-        }
-        shortages.into_values().collect()
-    }
-
-    /// How many come before a workload in its queue, and how many there are.
-    pub(super) fn position(&self, queue: &Arc<str>, rank: &Rank) -> Option<(Option<usize>, usize)> {
-        let pending = &self.clusters.get(queue)?.pending;
-        Some((pending.before(rank, decide::POSITIONS_MAX), pending.len()))
     }
 }
