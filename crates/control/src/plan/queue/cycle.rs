@@ -76,6 +76,20 @@ impl Queues {
         }
     }
 
+    /// The queue whose head a workload is, if nobody may overtake it there.
+    pub(super) fn queue_held_up_by(&self, place: &Place) -> Option<Arc<str>> {
+        let Place::Queued { queue, rank, .. } = place else { return None };
+        let block = self.clusters.get(queue)?.pending.block()?;
+        (block.head == *rank).then(|| Arc::clone(queue))
+    }
+
+    /// What a queue waits for has changed, or who waits. All are tried again for whom that makes a
+    /// difference: those too that were kept from what it claimed.
+    pub(super) fn head_changed(&mut self, queue: &Arc<str>) {
+        let tree = self.ledger.tree(queue);
+        self.unblock(&tree);
+    }
+
     /// The first of each ClusterQueue that has somebody to try, and of those that share with it:
     /// who waits at their heads has a claim too.
     fn heads(&self) -> Vec<Arc<str>> {

@@ -48,10 +48,12 @@ impl Queues {
 
     /// Moves a workload from where it stood.
     pub(super) fn put(&mut self, key: &Key, place: Place) {
-        let Some(entry) = self.workloads.get_mut(key) else { return };
+        let Some(entry) = self.workloads.get(key) else { return };
         if entry.place == place {
             return;
         }
+        let waited_for = self.queue_held_up_by(&entry.place);
+        let Some(entry) = self.workloads.get_mut(key) else { return };
         let old = std::mem::replace(&mut entry.place, place.clone());
         entry.verdict = None;
         self.leave(key, &old);
@@ -62,6 +64,12 @@ impl Queues {
             let queue = Arc::clone(&old.queue);
             self.wake_tree(&queue);
             self.look_at(Owner::ClusterQueue(queue.to_string()));
+        }
+        // What it claimed while it waited is there for others, unless it has it now.
+        if let Some(queue) = waited_for
+            && !matches!(place, Place::Holding(_))
+        {
+            self.head_changed(&queue);
         }
     }
 

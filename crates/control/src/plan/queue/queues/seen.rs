@@ -152,6 +152,8 @@ impl Queues {
         self.locals.insert(key.clone(), Arc::clone(queue));
         if !is_same {
             self.resettle_local(&key, now);
+            // Its annotations may say that its workloads need not wait any more.
+            self.head_changed(&Arc::from(queue.spec.cluster_queue.as_str()));
         }
     }
 
@@ -197,8 +199,10 @@ impl Queues {
                 self.drop_workload(&key);
             }
         }
+        let mut says_else = false;
         match self.workloads.get_mut(&key) {
             Some(entry) => {
+                says_else = entry.object.metadata.annotations != workload.metadata.annotations;
                 let is_news = version(&workload.metadata) != entry.version;
                 entry.renew(workload, &self.settings);
                 if is_news {
@@ -212,6 +216,10 @@ impl Queues {
         }
         self.settle_flight(&key);
         self.settle(&key, now);
+        let place = self.workloads.get(&key).map(|entry| &entry.place).filter(|_| says_else);
+        if let Some(queue) = place.and_then(|place| self.queue_held_up_by(place)) {
+            self.head_changed(&queue);
+        }
     }
 
     /// Notes that a workload is gone.

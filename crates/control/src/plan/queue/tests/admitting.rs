@@ -278,6 +278,39 @@ fn a_claim_holds_up_others_for_good_only_in_a_strict_queue() {
     }
 }
 
+// rule: queueing 4.1.2
+#[test]
+fn when_the_one_with_a_claim_leaves_those_go_on_that_it_held_up() {
+    type Leave = fn(&mut World);
+    let cases: [(&str, Leave); 3] = [
+        ("gone", |world| world.queues.workload_gone(&key("claims"), "uid-claims", world.now)),
+        ("deactivated", |world| {
+            world.change("claims", |workload| workload.spec.active = Some(false));
+        }),
+        ("its queue stops", |world| {
+            world.local("a", json!({"clusterQueue": "a", "stopPolicy": "Hold"}));
+        }),
+    ];
+    for (name, leave) in cases {
+        let cohort = json!({"cohortName": "c"});
+        let strict = json!({"cohortName": "c", "queueingStrategy": "StrictFIFO"});
+        let mut world = World::new(&[
+            ("a", gpus(4, strict)),
+            ("b", gpus(4, cohort.clone())),
+            ("h", gpus(0, cohort)),
+        ]);
+        world.add("hog", "h", 6, 0, 0);
+        world.run();
+        world.add("claims", "a", 4, 5, 2);
+        world.add("fits", "b", 2, 0, 3);
+        world.run();
+        assert_eq!(world.quota("fits").1, SKIPPED);
+        leave(&mut world);
+        world.run();
+        assert!(world.holding().contains("fits"), "{name}");
+    }
+}
+
 #[test]
 fn a_strict_queue_keeps_its_order_and_another_does_not() {
     for (strategy, want) in [("StrictFIFO", vec![]), ("BestEffortFIFO", vec!["small"])] {

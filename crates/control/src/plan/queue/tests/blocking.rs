@@ -157,6 +157,40 @@ fn annotations_say_among_whom() {
     assert_eq!(world.holding(), BTreeSet::from(["a", "c"]));
 }
 
+// rule: queueing 2.10.3
+#[test]
+fn who_is_told_not_to_wait_any_more_goes_on() {
+    type Event = fn(&mut World);
+    let cases: [(&str, Event); 4] = [
+        ("the one that waits need not", |world| annotate(world, "b", "block-admission", "false")),
+        ("nor does it wait for pods", |world| annotate(world, "b", "wait-for-pods-ready", "false")),
+        ("its LocalQueue need not", |world| {
+            let annotations = json!({"lockstep.dev/block-admission": "false"});
+            world.local_with("q", json!({"clusterQueue": "q"}), annotations);
+        }),
+        ("nobody waits for the pods of the other", |world| {
+            annotate(world, "a", "wait-for-pods-ready", "false");
+        }),
+    ];
+    for (name, event) in cases {
+        let mut world = World::with(blocking(), &[("q", gpus(9, json!({})))]);
+        world.add("a", "q", 1, 0, 0);
+        world.add("b", "q", 1, 0, 1);
+        world.run();
+        assert_eq!(world.quota("b").0, WAITS);
+        event(&mut world);
+        world.run();
+        assert_eq!(world.holding(), BTreeSet::from(["a", "b"]), "{name}");
+    }
+}
+
+fn annotate(world: &mut World, name: &str, annotation: &str, value: &str) {
+    world.change(name, |workload| {
+        let annotation = (format!("lockstep.dev/{annotation}"), value.to_owned());
+        workload.metadata.annotations = Some([annotation].into());
+    });
+}
+
 // rule: queueing 2.10.1
 #[test]
 fn kep_349_integration_scenario_1_no_workload_before_the_first_is_ready() {
