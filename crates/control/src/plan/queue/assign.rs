@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
@@ -89,6 +90,39 @@ pub(super) struct Assigned {
     pub resources: BTreeMap<Arc<str>, i64>,
     pub mode: Mode,
     pub faults: Vec<Fault>,
+    /// The flavors that were looked at, unless there was nothing to be said of them.
+    attempts: Vec<Attempt>,
+}
+
+/// A flavor that was looked at.
+#[derive(Clone, Debug)]
+struct Attempt {
+    flavor: Arc<str>,
+    mode: Mode,
+    borrows: bool,
+    faults: Vec<Fault>,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match self.mode {
+            Mode::NoFit => "NoFit",
+            Mode::NoCandidates => "preemptionMode=NoCandidates",
+            Mode::Preempt => "preemptionMode=Preempt",
+            Mode::Reclaim => "preemptionMode=Reclaim",
+            Mode::Fit => "Fit",
+        };
+        write!(f, "{}({mode}", self.flavor)?;
+        if self.borrows {
+            // How far away what is borrowed is: cohorts have no cohorts yet.
+            write!(f, ";borrow=1")?;
+        }
+        let faults: BTreeSet<String> = self.faults.iter().map(Fault::to_string).collect();
+        for fault in faults {
+            write!(f, ";{fault}")?;
+        }
+        write!(f, ")")
+    }
 }
 
 /// What is known where a workload looks for flavors.
@@ -98,8 +132,9 @@ pub(super) struct Market<'a> {
     pub settings: &'a Settings,
     pub queue: &'a Arc<str>,
     pub pool: &'a Pool,
-    /// How well so much of one thing can be had if others give way.
-    pub preemption: &'a dyn Fn(&FlavorResource, i64) -> Mode,
+    /// How well so much of one thing can be had if others give way, and whether some of it would
+    /// be borrowed then.
+    pub preemption: &'a dyn Fn(&FlavorResource, i64) -> (Mode, bool),
 }
 
 /// One flavor for the resources of a group.
@@ -131,6 +166,7 @@ impl Market<'_> {
                 resources: need.resources.clone(),
                 mode: Mode::Fit,
                 faults: Vec::new(),
+                attempts: Vec::new(),
             };
             if self.pool.group_of(PODS_RESOURCE).is_some() {
                 assigned.resources.insert(Arc::from(PODS_RESOURCE), need.count);
@@ -179,12 +215,26 @@ impl Market<'_> {
             if let Some(fault) = flavors::fault(self.flavors, flavor, &keys, template) {
                 let severity = Severity::of(&fault);
                 least = Some(least.map_or(severity, |it| it.min(severity)));
+                assigned.attempts.push(Attempt {
+                    flavor: Arc::clone(flavor),
+                    mode: Mode::NoFit,
+                    borrows: false,
+                    faults: vec![fault.clone()],
+                });
                 faults.push(fault);
                 continue;
             }
             let (choice, wrong) = self.consider(flavor, &asked, all);
             if let Some(worst) = wrong.iter().map(Severity::of).max() {
                 least = Some(least.map_or(worst, |it| it.min(worst)));
+            }
+            if choice.mode != Mode::Fit || choice.borrows {
+                assigned.attempts.push(Attempt {
+                    flavor: Arc::clone(flavor),
+                    mode: choice.mode,
+                    borrows: choice.borrows,
+                    faults: wrong.clone(),
+                });
             }
             faults.extend(wrong);
             let stops = self.stops_at(&choice);
@@ -230,21 +280,26 @@ impl Market<'_> {
             let what = FlavorResource::new(flavor, resource);
             let before = amount::of(&all.usage, &what);
             let total = before.saturating_add(*amount);
-            let mode = match self.fault(&what, before, *amount) {
-                None => Mode::Fit,
+            let borrows = || self.ledger.borrows_with(self.queue, &what, total);
+            let (mode, borrows) = match self.fault(&what, before, *amount) {
+                None => (Mode::Fit, borrows()),
                 Some(fault @ Fault::Short { .. }) => {
                     faults.push(fault);
                     let nominal = self.pool.quotas.get(&what).map_or(0, |quota| quota.nominal);
                     // More than the queue has itself is not taken away from anybody.
-                    if total <= nominal { (self.preemption)(&what, total) } else { Mode::NoFit }
+                    if total > nominal {
+                        (Mode::NoFit, borrows())
+                    } else {
+                        (self.preemption)(&what, total)
+                    }
                 }
                 Some(fault) => {
                     faults.push(fault);
-                    Mode::NoFit
+                    (Mode::NoFit, false)
                 }
             };
             choice.mode = choice.mode.min(mode);
-            choice.borrows |= self.ledger.borrows_with(self.queue, &what, total);
+            choice.borrows |= borrows;
             if mode != Mode::Fit {
                 choice.needed.insert(what);
             }
@@ -296,6 +351,18 @@ impl Assignment {
             format!("couldn't assign flavors to pod set {}: {}", set.name, faults.join(", "))
         });
         lines.collect::<Vec<_>>().join("; ")
+    }
+
+    /// In the words of the event that tells of a reservation: the flavors that were passed over,
+    /// and those of which some is borrowed. Empty if there are none.
+    pub(super) fn considered(&self) -> String {
+        let sets = self.pod_sets.iter().filter(|set| !set.attempts.is_empty()).map(|set| {
+            let mut attempts: Vec<&Attempt> = set.attempts.iter().collect();
+            attempts.sort_by(|a, b| a.flavor.cmp(&b.flavor));
+            let attempts: Vec<String> = attempts.into_iter().map(Attempt::to_string).collect();
+            format!("{}: {}", set.name, attempts.join(", "))
+        });
+        sets.collect::<Vec<_>>().join(" | ")
     }
 
     /// All that is wrong.

@@ -23,8 +23,13 @@ struct Told {
     fact: Fact,
 }
 
-/// A workload is given `admission`.
-pub(super) fn admit(entry: &Entry, admission: &Admission, id: u64, now: Timestamp) -> Write {
+/// A workload is given `admission`, after the flavors `considered`.
+pub(super) fn admit(
+    entry: &Entry,
+    admission: &Admission,
+    considered: &str,
+    (id, now): (u64, Timestamp),
+) -> Write {
     let workload = &entry.object;
     let queue = &admission.cluster_queue;
     let mut status = workload.status.clone().unwrap_or_default();
@@ -46,11 +51,12 @@ pub(super) fn admit(entry: &Entry, admission: &Admission, id: u64, now: Timestam
     status.admission = Some(admission.clone());
     status.resource_requests.clear();
     let waited = waited_seconds(workload, now);
+    let mut told = format!("{reserved}, wait time since queued was {waited}s");
+    if !considered.is_empty() {
+        told = format!("{told}; Flavors considered: {considered}");
+    }
     let events = vec![
-        Event::normal(
-            reasons::RESERVED,
-            format!("{reserved}, wait time since queued was {waited}s"),
-        ),
+        Event::normal(reasons::RESERVED, conditions::event_message(&told)),
         Event::normal(
             admitted::ADMITTED,
             format!("Admitted by ClusterQueue {queue}, wait time since reservation was 0s"),
@@ -128,6 +134,7 @@ pub(super) fn preempt(
         conditions::set(&mut status.conditions, &said, now);
     }
     count_eviction(&mut status, evicted::PREEMPTED, "");
+    status.forget_places();
     let priorities = format!(
         "preemptor effective priority: {0} (base: {0}, boost: 0); preemptee effective priority: {1} \
          (base: {1}, boost: 0)",

@@ -232,9 +232,11 @@ impl Ledger {
         quota.map_or(0, |(book, quota)| quota.nominal.saturating_sub(book.usage(what)))
     }
 
-    /// Whether a ClusterQueue would borrow if it used `more`.
+    /// Whether a ClusterQueue would borrow if it used `more`. Without a cohort there is nobody to
+    /// borrow from.
     pub(super) fn borrows_with(&self, queue: &str, what: &FlavorResource, more: i64) -> bool {
-        more > self.unused(queue, what)
+        let shares = self.books.get(queue).is_some_and(|book| book.pool.cohort.is_some());
+        shares && more > self.unused(queue, what)
     }
 
     /// Some of those that hold something, those of the ClusterQueue itself first.

@@ -124,11 +124,16 @@ impl Queues {
         let preemption = |what: &FlavorResource, amount: i64| {
             let wanted = Amounts::from([(what.clone(), amount)]);
             let targets = search(&wanted, &BTreeSet::from([what.clone()]));
-            match targets.first() {
+            let own = || targets.iter().filter(|it| it.candidate.queue == *queue);
+            let mode = match targets.first() {
                 None => Mode::NoCandidates,
-                Some(_) if targets.iter().any(|it| it.candidate.queue == *queue) => Mode::Preempt,
+                Some(_) if own().next().is_some() => Mode::Preempt,
                 Some(_) => Mode::Reclaim,
-            }
+            };
+            let given = own().map(|it| amount::of(&it.candidate.usage, what));
+            let given = given.fold(0, i64::saturating_add);
+            let borrows = self.ledger.borrows_with(queue, what, amount.saturating_sub(given));
+            (mode, borrows)
         };
         let market = Market {
             ledger: &self.ledger,
@@ -325,7 +330,9 @@ impl Queues {
         let admission = nominee.assignment.admission(&nominee.queue);
         let id = self.next_id;
         self.next_id += 1;
-        cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, id, now)));
+        let considered = nominee.assignment.considered();
+        let write = decide::admit(entry, &admission, &considered, (id, now));
+        cycle.decisions.push(Decision::Admit(write));
         entry.flight = Some(Flight {
             id,
             version: entry.version,

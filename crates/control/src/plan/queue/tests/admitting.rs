@@ -370,3 +370,59 @@ fn debts_are_nobody_elses_and_nothing_always_fits() {
     assert!(world.quota("w").1.ends_with("gpu in flavor f, 1 more needed"));
     assert_eq!(world.holding(), BTreeSet::from(["a", "nothing"]));
 }
+
+/// What the event of a reservation says of flavors.
+fn considered(world: &World, name: &str) -> Option<String> {
+    let told = told(world, name);
+    let reserved = told.iter().find(|it| it.starts_with("QuotaReserved: ")).unwrap();
+    let (_, flavors) = reserved.split_once("; ")?;
+    Some(flavors.strip_prefix("Flavors considered: ").unwrap().to_owned())
+}
+
+// rule: queueing 4.6.2
+#[test]
+fn flavors_that_were_passed_over_are_told() {
+    let within = json!({"preemption": {"withinClusterQueue": "LowerPriority"}});
+    let mut world = World::new(&[]);
+    world.flavor("g", json!({}));
+    world.flavor("spot", json!({"nodeTaints": [{"key": "spot", "effect": "NoSchedule"}]}));
+    let mut spec = two_flavors(2, 5, within);
+    let flavors = spec["resourceGroups"][0]["flavors"].as_array_mut().unwrap();
+    let quota = json!([{"name": "gpu", "nominalQuota": "9"}]);
+    flavors.insert(0, json!({"name": "spot", "resources": quota}));
+    world.cluster("q", spec);
+    world.local("q", json!({"clusterQueue": "q"}));
+    let spot = "spot(NoFit;untolerated taint {spot  NoSchedule <nil>} in flavor spot)";
+    let short = "insufficient unused quota for gpu in flavor f, 2 more needed";
+    world.add("first", "q", 2, 0, 0);
+    world.run();
+    assert_eq!(considered(&world, "first"), Some(format!("main: {spot}")));
+    // Somebody could be preempted there, or could not.
+    world.add("higher", "q", 2, 1, 1);
+    world.run();
+    let want = format!("main: f(preemptionMode=Preempt;{short}), {spot}");
+    assert_eq!(considered(&world, "higher"), Some(want));
+    world.add("lower", "q", 2, 0, 2);
+    world.run();
+    let want = format!("main: f(preemptionMode=NoCandidates;{short}), {spot}");
+    assert_eq!(considered(&world, "lower"), Some(want));
+    assert!(told(&world, "lower").iter().all(|it| it.len() <= 1024 + "QuotaReserved: ".len()));
+}
+
+// rule: queueing 4.6.2
+#[test]
+fn what_is_borrowed_is_told() {
+    let cohort = json!({"cohortName": "c"});
+    let mut world = World::new(&[("q", gpus(2, cohort.clone())), ("r", gpus(4, cohort))]);
+    world.add("own", "q", 2, 0, 0);
+    world.run();
+    assert_eq!(considered(&world, "own"), None);
+    let set = |name: &str| {
+        json!({"name": name, "count": 1, "template": {"spec": {"containers": [
+            {"resources": {"requests": {"gpu": "1"}}}]}}})
+    };
+    world.add_with("borrowed", "q", 1, json!({"podSets": [set("one"), set("two")]}), 1);
+    world.run();
+    let want = "one: f(Fit;borrow=1) | two: f(Fit;borrow=1)";
+    assert_eq!(considered(&world, "borrowed").as_deref(), Some(want));
+}
