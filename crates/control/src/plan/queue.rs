@@ -55,6 +55,12 @@ pub struct Settings {
     pub exclude_prefixes: Vec<String>,
     /// Resources that are counted as others.
     pub transformations: Vec<Transformation>,
+    /// Whether those who share a cohort are to have shares by weight, which is not done yet: a
+    /// ClusterQueue with a weight is inactive then.
+    pub fair_sharing: bool,
+    /// Whether LocalQueues are to have shares of what they have used, which is not done yet: a
+    /// ClusterQueue that asks for it is inactive then.
+    pub admission_fair_sharing: bool,
     /// How many decisions one cycle makes at the most.
     pub decisions_max: usize,
     /// After how many workloads that it has looked at a cycle ends, so that news are heard.
@@ -69,6 +75,8 @@ impl Default for Settings {
             ignore_undeclared: false,
             exclude_prefixes: Vec::new(),
             transformations: Vec::new(),
+            fair_sharing: false,
+            admission_fair_sharing: false,
             decisions_max: 1_000,
             visits_max: 1_000,
         }

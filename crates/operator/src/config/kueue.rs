@@ -70,6 +70,10 @@ pub struct Queueing {
     pub defaults_priority_class: bool,
     /// Whether quota and usage of ClusterQueues are among the metrics.
     pub has_resource_metrics: bool,
+    /// Whether those who share a cohort are to have shares by weight.
+    pub fair_sharing: bool,
+    /// Whether LocalQueues are to have shares of what they have used.
+    pub admission_fair_sharing: bool,
 }
 
 /// Which kinds of jobs are managed.
@@ -126,6 +130,8 @@ impl Default for Queueing {
             retention: Retention::default(),
             defaults_priority_class: true,
             has_resource_metrics: false,
+            fair_sharing: false,
+            admission_fair_sharing: false,
         }
     }
 }
@@ -182,6 +188,8 @@ pub(super) fn parse(text: &str, version: Version) -> Result<Said, ConfigError> {
             .metrics
             .as_ref()
             .is_some_and(|metrics| metrics.enable_cluster_queue_resources),
+        fair_sharing: is_sharing(&file, version),
+        admission_fair_sharing: file.admission_fair_sharing.is_some(),
     };
     errors.extend(validate_unused(&file));
     if let Some(fault) = file.leader_election.as_ref().and_then(|it| it.fault()) {
@@ -228,19 +236,21 @@ fn wrong_version(file: &File, version: Version) -> ErrorList {
     wrong.map(|(_, field, why)| FieldError::forbidden(&Path::new(field), why)).collect()
 }
 
+/// Whether fair sharing is asked for.
+fn is_sharing(file: &File, version: Version) -> bool {
+    let sharing = file.fair_sharing.as_ref();
+    sharing.is_some_and(|it| version == Version::V1Beta2 || it.enable.unwrap_or_default())
+}
+
 /// What is known and has no effect.
 fn unheeded(file: &File, version: Version) -> Vec<String> {
     let metrics = file.metrics.as_ref();
-    let is_sharing = file
-        .fair_sharing
-        .as_ref()
-        .is_some_and(|sharing| version == Version::V1Beta2 || sharing.enable.unwrap_or_default());
     let resources = file.resources.as_ref();
     let integrations = file.integrations.as_ref();
     let parts = [
         ("admissionFairSharing", file.admission_fair_sharing.is_some()),
         ("controller", file.controller.is_some()),
-        ("fairSharing", is_sharing),
+        ("fairSharing", is_sharing(file, version)),
         (
             "integrations.externalFrameworks",
             integrations.is_some_and(|it| it.external_frameworks.is_some()),

@@ -15,6 +15,8 @@ impl QueueOptions {
             ignore_undeclared: said.resources.ignore_undeclared,
             exclude_prefixes: said.resources.exclude_prefixes.clone(),
             transformations: said.resources.transformations.iter().map(transformation).collect(),
+            fair_sharing: said.fair_sharing,
+            admission_fair_sharing: said.admission_fair_sharing,
             ..self.settings
         };
         self.jobs = queued::Settings {

@@ -62,7 +62,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{super::Settings, *};
 
     // rule: queueing 1.4.3
     #[test]
@@ -80,6 +80,7 @@ mod tests {
                 names.iter().map(|name| json!({"name": name, "resources": []})).collect();
             json!([{"coveredResources": [], "flavors": list}])
         };
+        let settings = Settings { fair_sharing: true, ..Settings::default() };
         let cases = [
             (json!({"resourceGroups": with(&["there"])}), "Ready", "Can admit new workloads"),
             (json!({"stopPolicy": "Hold"}), "Stopped", "Can't admit new workloads: is stopped."),
@@ -107,14 +108,14 @@ mod tests {
         ];
         for (spec, reason, message) in cases {
             let queue: ClusterQueue = serde_json::from_value(json!({"spec": spec})).unwrap();
-            let got = Activity::of(&queue, &Pool::of(&queue), &flavors);
+            let got = Activity::of(&queue, &Pool::of(&queue, &settings), &flavors);
             assert_eq!((got.reason, got.message.as_str()), (reason, message));
         }
         let queue: ClusterQueue = serde_json::from_value(json!({
             "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"},
             "spec": {"stopPolicy": "Hold"}}))
         .unwrap();
-        let got = Activity::of(&queue, &Pool::of(&queue), &flavors);
+        let got = Activity::of(&queue, &Pool::of(&queue, &settings), &flavors);
         assert_eq!(got.reason, "Terminating");
         assert_eq!(got.message, "Can't admit new workloads; clusterQueue is terminating");
     }

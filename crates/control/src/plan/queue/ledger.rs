@@ -333,7 +333,7 @@ impl Book {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{super::Settings, *};
 
     fn what() -> FlavorResource {
         FlavorResource::new(&Arc::from("f"), &Arc::from("gpu"))
@@ -346,7 +346,7 @@ mod tests {
                 {"name": "gpu", "nominalQuota": nominal.to_string(),
                  "borrowingLimit": limit.map(|limit| limit.to_string())}]}]}]}}))
         .unwrap();
-        Arc::new(Pool::of(&queue))
+        Arc::new(Pool::of(&queue, &Settings::default()))
     }
 
     fn held(amount: i64) -> Held {

@@ -12,7 +12,7 @@ use lockstep_api::{
 };
 
 use super::{
-    Stop,
+    Settings, Stop,
     amount::{self, FlavorResource},
 };
 
@@ -88,7 +88,7 @@ pub(super) enum Search {
 
 impl Pool {
     /// Reads a ClusterQueue.
-    pub(super) fn of(queue: &ClusterQueue) -> Self {
+    pub(super) fn of(queue: &ClusterQueue, settings: &Settings) -> Self {
         let spec = &queue.spec;
         let cohort = Some(spec.cohort_name.as_str()).filter(|name| !name.is_empty());
         let mut pool = Self {
@@ -100,7 +100,7 @@ impl Pool {
         pool.read_groups(spec);
         pool.read_strategy(spec);
         pool.read_preemption(spec);
-        pool.note_unsupported(spec);
+        pool.note_unsupported(spec, settings);
         pool
     }
 
@@ -218,11 +218,15 @@ impl Pool {
         }
     }
 
-    fn note_unsupported(&mut self, spec: &ClusterQueueSpec) {
-        if spec.fair_sharing.as_ref().is_some_and(|it| it.weight.is_some()) {
+    fn note_unsupported(&mut self, spec: &ClusterQueueSpec, settings: &Settings) {
+        // What a queue says about shares means nothing unless the configuration asks for them.
+        let has_weight = spec.fair_sharing.as_ref().is_some_and(|it| it.weight.is_some());
+        if settings.fair_sharing && has_weight {
             self.unsupported.push("fairSharing".to_owned());
         }
-        if spec.admission_scope.is_some() {
+        let scope = spec.admission_scope.as_ref();
+        let is_scoped = scope.is_some_and(|it| it.admission_mode != "NoAdmissionFairSharing");
+        if settings.admission_fair_sharing && is_scoped {
             self.unsupported.push("admissionScope".to_owned());
         }
         let checks = spec.admission_checks_strategy.as_ref();
@@ -241,8 +245,14 @@ mod tests {
     use super::*;
 
     fn pool(spec: Value) -> Pool {
+        let shares =
+            Settings { fair_sharing: true, admission_fair_sharing: true, ..Settings::default() };
+        pool_with(spec, &shares)
+    }
+
+    fn pool_with(spec: Value, settings: &Settings) -> Pool {
         let queue: ClusterQueue = serde_json::from_value(json!({"spec": spec})).unwrap();
-        Pool::of(&queue)
+        Pool::of(&queue, settings)
     }
 
     #[test]
@@ -252,6 +262,26 @@ mod tests {
         assert_eq!((pool.within, pool.reclaim), (Within::Never, Reclaim::Never));
         assert_eq!((pool.on_borrow, pool.on_preempt), (Search::MayStop, Search::TryNext));
         assert!(!pool.namespaces.matches_map(&BTreeMap::new()), "no selector matches nothing");
+    }
+
+    // rule: queueing 1.4.3
+    #[test]
+    fn shares_mean_nothing_unless_the_configuration_asks_for_them() {
+        let spec = json!({"fairSharing": {"weight": "2"},
+            "admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}});
+        let cases: [(bool, bool, &[&str]); 4] = [
+            (false, false, &[]),
+            (true, false, &["fairSharing"]),
+            (false, true, &["admissionScope"]),
+            (true, true, &["admissionScope", "fairSharing"]),
+        ];
+        for (fair_sharing, admission_fair_sharing, want) in cases {
+            let settings = Settings { fair_sharing, admission_fair_sharing, ..Settings::default() };
+            assert_eq!(pool_with(spec.clone(), &settings).unsupported, want);
+        }
+        let none = json!({"fairSharing": {},
+            "admissionScope": {"admissionMode": "NoAdmissionFairSharing"}});
+        assert!(pool(none).unsupported.is_empty());
     }
 
     #[test]

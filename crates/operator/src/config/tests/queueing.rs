@@ -320,12 +320,14 @@ featureGates: {TopologyAwareScheduling: true, MultiKueue: false, ReclaimablePods
     );
     assert_eq!(read.process.metrics.bind_address.as_deref(), Some(":8443"));
     assert!(read.queueing.has_resource_metrics && !Queueing::default().has_resource_metrics);
+    assert!(read.queueing.fair_sharing && read.queueing.admission_fair_sharing);
     let old = v1beta1(
         "queueVisibility: {updateIntervalSeconds: 5, clusterQueues: {maxCount: 10}}\n\
          fairSharing: {enable: false}\n\
          integrations: {podOptions: {podSelector: {}}}\n",
     );
     assert_eq!(old.unheeded, ["integrations.podOptions", "queueVisibility"]);
+    assert!(!old.queueing.fair_sharing && !old.queueing.admission_fair_sharing);
 }
 
 // rule: queueing 1.9.1

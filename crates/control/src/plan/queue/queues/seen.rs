@@ -95,7 +95,7 @@ impl Queues {
             return;
         }
         let flavors = self.clusters.get(&name).map(|old| flavors_of(&old.pool)).unwrap_or_default();
-        let pool = Arc::new(Pool::of(queue));
+        let pool = Arc::new(Pool::of(queue, &self.settings));
         let activity = Activity::of(queue, &pool, &self.flavors);
         let flavors = flavors.union(&flavors_of(&pool)).cloned().collect();
         match self.clusters.get_mut(&name) {

@@ -163,7 +163,8 @@ fn the_words_of_those_whose_queues_do_not_take_them() {
         (
             "inactive cluster queue",
             |world| {
-                world.cluster("y", gpus(1, json!({"fairSharing": {"weight": "1"}})));
+                let checks = json!({"admissionChecks": [{"name": "c"}]});
+                world.cluster("y", gpus(1, json!({"admissionChecksStrategy": checks})));
                 world.local("x", json!({"clusterQueue": "y"}));
             },
             "",
