@@ -28,8 +28,8 @@ struct World {
     around: Around,
     options: Options,
     company: Company,
-    now: Timestamp,
     priority: Option<i32>,
+    now: Timestamp,
     events: Vec<Event>,
     is_deleted: bool,
 }
@@ -78,9 +78,9 @@ impl World {
             around,
             options: Options::default(),
             company: Company::default(),
+            priority: None,
             now: at(1000),
             events: Vec::new(),
-            priority: None,
             is_deleted: false,
         }
     }
@@ -147,9 +147,9 @@ impl World {
                 match step {
                     Step::WriteStatus(status) => self.workload.status = Some(*status),
                     Step::Deactivate => self.workload.spec.active = Some(false),
+                    Step::SetPriority(value) => self.workload.spec.priority = Some(value),
                     Step::RemoveFinalizer => self.workload.metadata.finalizers = None,
                     Step::Delete => {
-                    Step::SetPriority(value) => self.workload.spec.priority = Some(value),
                         self.is_deleted = true;
                         return Plan::default();
                     }
@@ -281,10 +281,6 @@ fn finished_workloads_are_kept_as_long_as_asked_for_whoever_made_them() {
     }
 }
 
-#[test]
-fn what_has_no_owner_lets_go_of_itself() {
-    let mut world = World::new();
-    let finalizer = lockstep_api::labels::kueue::RESOURCE_IN_USE.to_owned();
 // rule: queueing 1.7.1
 #[test]
 fn who_names_a_class_follows_its_value_whoever_made_it() {
@@ -345,6 +341,10 @@ fn who_names_a_class_follows_its_value_whoever_made_it() {
     assert_eq!(world.workload.spec.priority, Some(5), "what has ended follows nobody");
 }
 
+#[test]
+fn what_has_no_owner_lets_go_of_itself() {
+    let mut world = World::new();
+    let finalizer = lockstep_api::labels::kueue::RESOURCE_IN_USE.to_owned();
     world.workload.metadata.finalizers = Some(vec![finalizer]);
     world.workload.metadata.deletion_timestamp = Some(k8s_time(at(1)));
     world.settle();
