@@ -19,10 +19,8 @@ use crate::plan::Event;
 /// too often.
 pub(super) fn pods_ready(draft: &mut Draft<'_>, scene: &Scene<'_>) -> Waiting {
     let Some(wait) = &scene.around.wait else { return Waiting::Running };
-    let Some((mut deadline, cause)) = deadline(draft, wait) else { return Waiting::Running };
-    if let Some(left_at) = scene.company.left_at {
-        deadline = deadline.max(after(left_at, wait.timeout));
-    }
+    let Some(Term { since, timeout, cause }) = term(draft, wait) else { return Waiting::Running };
+    let deadline = after(scene.company.left_at.map_or(since, |left| left.max(since)), timeout);
     if draft.now < deadline {
         draft.wake_at(deadline);
         return Waiting::Running;
@@ -49,8 +47,18 @@ pub(super) fn pods_ready(draft: &mut Draft<'_>, scene: &Scene<'_>) -> Waiting {
     Waiting::Evicted
 }
 
-/// Until when pods have to be ready, and what they are waited for.
-fn deadline(draft: &Draft<'_>, wait: &WaitForPodsReady) -> Option<(Timestamp, &'static str)> {
+/// The time pods have to be ready.
+struct Term {
+    /// When it began.
+    since: Timestamp,
+    /// How long it is.
+    timeout: Duration,
+    /// What they are waited for.
+    cause: &'static str,
+}
+
+/// How long pods have to be ready, if they have to.
+fn term(draft: &Draft<'_>, wait: &WaitForPodsReady) -> Option<Term> {
     let admitted = draft.status.condition(conditions::ADMITTED)?;
     if admitted.status != "True" || draft.is_true(conditions::PODS_READY) {
         return None;
@@ -59,8 +67,7 @@ fn deadline(draft: &Draft<'_>, wait: &WaitForPodsReady) -> Option<(Timestamp, &'
     match ready.filter(|ready| ready.reason == pods_ready::WAIT_FOR_RECOVERY) {
         Some(lost) => {
             let timeout = wait.recovery_timeout?;
-            let deadline = after(lost.last_transition_time.0, timeout);
-            Some((deadline, pods_ready::WAIT_FOR_RECOVERY))
+            Some(Term { since: since(lost), timeout, cause: pods_ready::WAIT_FOR_RECOVERY })
         }
         None => {
             let stage = stage(draft);
@@ -68,7 +75,7 @@ fn deadline(draft: &Draft<'_>, wait: &WaitForPodsReady) -> Option<(Timestamp, &'
                 return None;
             }
             let since = since(admitted).max(stage.map_or(Timestamp::MIN, since));
-            Some((after(since, wait.timeout), pods_ready::WAIT_FOR_START))
+            Some(Term { since, timeout: wait.timeout, cause: pods_ready::WAIT_FOR_START })
         }
     }
 }

@@ -95,6 +95,35 @@ fn one_goes_at_a_time_and_the_others_have_the_whole_time_again() {
 }
 
 #[test]
+fn those_who_recover_have_the_time_of_a_recovery_again_and_no_more() {
+    let mut gangs = Gangs::new(&[("a", "f"), ("b", "f"), ("c", "f")]);
+    let wait = gangs.around.wait.as_mut().expect("waits");
+    wait.recovery_timeout = Some(Duration::from_secs(60));
+    let lost = |gangs: &mut Gangs, name: &str, second| {
+        gangs.now = at(second);
+        gangs.write(name, |workload| {
+            let status = workload.status.as_mut().expect("a status");
+            status.say((conditions::PODS_READY, true), ("Started", ""), None, at(1000));
+            let words = ("WaitForRecovery", "");
+            status.say((conditions::PODS_READY, false), words, None, at(second));
+        });
+    };
+    lost(&mut gangs, "a", 1100);
+    lost(&mut gangs, "b", 1100);
+    assert_eq!(gangs.at(1160), ["a"]);
+    gangs.now = at(1170);
+    gangs.released("a");
+    assert_eq!(gangs.at(1229), Vec::<String>::new(), "what was left may help");
+    assert_eq!(gangs.at(1230), ["b"], "for as long as a recovery may take, not a start");
+    // One that is lost long after does not have the time of those who left.
+    gangs.now = at(1240);
+    gangs.released("b");
+    lost(&mut gangs, "c", 1280);
+    assert_eq!(gangs.at(1339), Vec::<String>::new());
+    assert_eq!(gangs.at(1340), ["c"]);
+}
+
+#[test]
 fn other_nodes_are_none_of_their_business() {
     let mut gangs = Gangs::new(&[("a", "f"), ("b", "g")]);
     assert_eq!(gangs.at(1300), ["a", "b"]);
