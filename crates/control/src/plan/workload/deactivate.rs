@@ -10,11 +10,9 @@ const MESSAGE: &str = "The workload is deactivated";
 /// Does for a workload that was made inactive what follows from it. What it was to be deactivated
 /// for becomes part of the reason.
 pub(super) fn carry_through(draft: &mut Draft<'_>) {
-    let is_evicted = draft.status.condition(conditions::EVICTED).is_some_and(|condition| {
-        condition.status == "True" && condition.reason.starts_with(evicted::DEACTIVATED)
-    });
     let target = draft.status.condition(conditions::DEACTIVATION_TARGET).cloned();
-    if !is_evicted {
+    // Who leaves already, for whatever reason, is not told again.
+    if !draft.is_true(conditions::EVICTED) {
         let cause = target.as_ref().filter(|target| target.status == "True");
         let (reason, message) = match cause {
             Some(target) => (

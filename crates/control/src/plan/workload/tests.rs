@@ -241,7 +241,8 @@ fn what_comes_first_is_done_first() {
     assert_eq!(world.said(conditions::EVICTED).1, evicted::LOCAL_QUEUE_STOPPED);
     world.workload.spec.active = Some(false);
     world.settle();
-    assert_eq!(world.said(conditions::EVICTED).1, evicted::DEACTIVATED);
+    assert_eq!(world.requeue_state(), None);
+    note(&world, "inactive");
     world.say(conditions::FINISHED, true, "Succeeded");
     note(&world, "finished");
     world.workload.metadata.deletion_timestamp = Some(k8s_time(at(1)));
@@ -250,6 +251,7 @@ fn what_comes_first_is_done_first() {
         order,
         [
             "back-off: Some(BackOff { until: 1970-01-01T01:23:20Z })",
+            "inactive: Some(Inactive)",
             "finished: Some(Finished)",
             "deleted: Some(BeingDeleted)",
         ]

@@ -1,7 +1,7 @@
 //! What must be true of queues once nothing is left to happen, or not for long.
 
 use jiff::{SignedDuration, Timestamp};
-use lockstep_api::reasons::kueue::{evicted, quota_reserved, workload as kinds};
+use lockstep_api::reasons::kueue::{quota_reserved, workload as kinds};
 
 use super::{Checker, Violation, WorkBook, ensure, is_queued, quota::wanted};
 
@@ -75,9 +75,8 @@ impl Checker {
     fn check_waits(&self, job: &str, book: &WorkBook) -> Result<(), Violation> {
         let reason = book.reason(kinds::QUOTA_RESERVED);
         if !book.is_active() {
-            let why = book.reason(kinds::EVICTED);
-            return ensure(why.starts_with(evicted::DEACTIVATED), || {
-                format!("{job} is deactivated and does not say so, but {why:?}")
+            return ensure(reason == quota_reserved::DEACTIVATED, || {
+                format!("{job} is deactivated and does not say so, but {reason:?}")
             });
         }
         let queues = &self.queues;
