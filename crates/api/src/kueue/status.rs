@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::WorkloadStatus;
-use crate::reasons::kueue::workload as conditions;
+use crate::reasons::kueue::{deactivation, evicted, workload as conditions};
 
 /// How long the message of a condition may be.
 const MESSAGE_MAX: usize = 32 * 1024;
@@ -55,9 +55,22 @@ impl WorkloadStatus {
         true
     }
 
+    /// Forgets which nodes and which cluster the workload was on. For when it is evicted.
+    pub fn forget_places(&mut self) {
+        self.unhealthy_nodes.clear();
+        self.nominated_cluster_names.clear();
+        self.cluster_name = None;
+    }
+
     /// Adds the time since the workload was admitted to that of earlier admissions. For when it is
-    /// not admitted any more.
+    /// not admitted any more. One that was stopped because it has had all its time begins anew.
     pub fn add_execution_time(&mut self, now: Timestamp) {
+        let evicted = self.condition(conditions::EVICTED).filter(|it| it.status == "True");
+        let cause = evicted.and_then(|it| it.reason.strip_prefix(evicted::DEACTIVATED_DUE_TO));
+        if cause == Some(deactivation::MAXIMUM_EXECUTION_TIME_EXCEEDED) {
+            self.accumulated_past_execution_time_seconds = None;
+            return;
+        }
         let Some(admitted) = self.condition(conditions::ADMITTED) else { return };
         let since = now.duration_since(admitted.last_transition_time.0).as_secs().max(0);
         let past = self.accumulated_past_execution_time_seconds.unwrap_or(0);

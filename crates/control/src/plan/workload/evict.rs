@@ -23,6 +23,7 @@ pub(super) fn evict(draft: &mut Draft<'_>, eviction: Eviction<'_>) {
     draft.say((conditions::EVICTED, true), reason, message);
     count(draft, counted_as, cause);
     reset_checks(draft);
+    draft.status.forget_places();
     draft.tell(Event::normal(&format!("EvictedDueTo{reason}"), message));
     let cluster_queue = draft.status.admission.as_ref().map(|given| given.cluster_queue.clone());
     draft.note(Fact::Evicted {

@@ -127,6 +127,8 @@ pub(super) fn execution(draft: &mut Draft<'_>) {
     let reason = deactivation::MAXIMUM_EXECUTION_TIME_EXCEEDED;
     let message = "exceeding the maximum execution time";
     if draft.say((conditions::DEACTIVATION_TARGET, true), reason, message) {
+        // It has had this time: one that is made active again has the whole of it.
+        draft.status.accumulated_past_execution_time_seconds = None;
         let told = format!("The maximum execution time ({seconds}s) exceeded");
         draft.tell(Event::warning(reason, told));
     }

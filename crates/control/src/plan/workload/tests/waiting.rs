@@ -1,5 +1,6 @@
 //! How long pods may take.
 
+use lockstep_api::kueue::UnhealthyNode;
 use lockstep_api::reasons::kueue::pods_ready;
 
 use super::*;
@@ -112,6 +113,9 @@ fn an_eviction_is_one_write() {
         state: "Ready".to_owned(),
         ..Default::default()
     }];
+    world.status().cluster_name = Some("far".to_owned());
+    world.status().nominated_cluster_names = vec!["far".to_owned(), "near".to_owned()];
+    world.status().unhealthy_nodes = vec![UnhealthyNode { name: "node".to_owned() }];
     world.later(300);
     let plan = world.plan();
     let writes = plan.steps.iter().filter(|step| step.is_change()).count();
@@ -134,6 +138,8 @@ fn an_eviction_is_one_write() {
     assert!(status.is_true(conditions::QUOTA_RESERVED), "quota is held until the job has stopped");
     assert!(status.is_true(conditions::ADMITTED));
     assert!(status.admission.is_some());
+    assert_eq!((&status.cluster_name, status.nominated_cluster_names.len()), (&None, 0));
+    assert_eq!(status.unhealthy_nodes, []);
     assert_eq!(world.condition(conditions::EVICTED).observed_generation, Some(3));
 }
 
@@ -162,6 +168,29 @@ fn the_whole_time_of_a_workload_is_limited() {
             "The maximum execution time (1000s) exceeded",
         )
     );
+}
+
+#[test]
+fn who_has_had_all_its_time_has_it_again_when_made_active() {
+    let mut world = World::new().admitted();
+    world.workload.spec.maximum_execution_time_seconds = Some(1000);
+    world.status().accumulated_past_execution_time_seconds = Some(600);
+    world.say(conditions::PODS_READY, true, pods_ready::STARTED);
+    world.later(400);
+    let Step::WriteStatus(first) = world.plan().steps.remove(0) else { panic!("a write") };
+    assert!(first.is_true(conditions::DEACTIVATION_TARGET));
+    assert_eq!(first.accumulated_past_execution_time_seconds, None);
+    world.settle();
+    world.later(10);
+    world.released();
+    world.settle();
+    assert_eq!(world.status().accumulated_past_execution_time_seconds, None);
+    world.workload.spec.active = Some(true);
+    world.settle();
+    let mut world = world.admitted();
+    world.say(conditions::EVICTED, false, "QuotaReserved");
+    assert_eq!(world.rest().next, Some(at(2410)), "not at once");
+    assert_eq!(world.workload.spec.active, Some(true));
 }
 
 #[test]
