@@ -316,9 +316,9 @@ impl Controller {
                 debug!(workload = %key, error = %refusal, "decision not written");
                 self.queues.refused(&key, id, &refusal, now);
             }
-            Outcome::ClusterQueueWritten(queue) => self.queues.cluster_queue_seen(&queue, now),
-            Outcome::LocalQueueWritten(queue) => self.queues.local_queue_seen(&queue, now),
-            Outcome::FlavorWritten(flavor) => self.queues.flavor_seen(&flavor, now),
+            Outcome::ClusterQueueWritten(queue) => self.queues.cluster_queue_written(&queue, now),
+            Outcome::LocalQueueWritten(queue) => self.queues.local_queue_written(&queue, now),
+            Outcome::FlavorWritten(flavor) => self.queues.flavor_written(&flavor, now),
             Outcome::ClusterQueueRefused { name, refusal } => {
                 debug!(cluster_queue = %name, error = %refusal, "status not written");
                 self.queues.cluster_queue_status_refused(&name, now);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lockstep_api::kueue::Workload;
+use lockstep_api::kueue::{ClusterQueue, Workload};
 use lockstep_control::plan::Key;
 use lockstep_store::Object;
 
@@ -56,7 +56,13 @@ impl QueueController {
         }
     }
 
-    pub(super) fn see_cluster_queue(&mut self, api: &mut Api, object: &Arc<Object>) {
+    fn see_cluster_queue(&mut self, api: &mut Api, object: &Arc<Object>) {
+        let queue = self.cluster_queue(api, object);
+        self.queues.cluster_queue_seen(&queue, api.now());
+    }
+
+    /// A ClusterQueue, as whoever meddles has it.
+    pub(super) fn cluster_queue(&self, api: &mut Api, object: &Arc<Object>) -> Arc<ClusterQueue> {
         let mut queue = api.cluster_queue(object);
         if let Some(meddle) = self.meddler {
             meddle(Meddled::ClusterQueue(Arc::make_mut(&mut queue)));

@@ -64,10 +64,11 @@ impl QueueController {
         match (status, said) {
             (_, Ok(None)) => {}
             (StatusOfQueue::ClusterQueue { .. }, Ok(Some(object))) => {
-                self.see_cluster_queue(api, &object);
+                let queue = self.cluster_queue(api, &object);
+                self.queues.cluster_queue_written(&queue, now);
             }
             (StatusOfQueue::LocalQueue { .. }, Ok(Some(object))) => {
-                self.queues.local_queue_seen(&api.local_queue(&object), now);
+                self.queues.local_queue_written(&api.local_queue(&object), now);
             }
             (StatusOfQueue::ClusterQueue { name, .. }, Err(_)) => {
                 self.queues.cluster_queue_status_refused(name, now);
@@ -82,9 +83,12 @@ impl QueueController {
         let now = api.now();
         match (of, said) {
             (_, Ok(None)) => {}
-            (Owner::ClusterQueue(_), Ok(Some(object))) => self.see_cluster_queue(api, &object),
+            (Owner::ClusterQueue(_), Ok(Some(object))) => {
+                let queue = self.cluster_queue(api, &object);
+                self.queues.cluster_queue_written(&queue, now);
+            }
             (Owner::ResourceFlavor(_), Ok(Some(object))) => {
-                self.queues.flavor_seen(&api.flavor(&object), now);
+                self.queues.flavor_written(&api.flavor(&object), now);
             }
             (_, Err(_)) => self.queues.finalizers_refused(of, now),
         }

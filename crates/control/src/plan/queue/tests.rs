@@ -3,6 +3,7 @@
 mod admitting;
 mod blocking;
 mod driving;
+mod late_answers;
 mod preempting;
 mod property;
 mod telling;

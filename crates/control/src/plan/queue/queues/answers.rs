@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use lockstep_api::{kueue::Workload, reasons::kueue::workload as kinds};
+use lockstep_api::{
+    kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload},
+    reasons::kueue::workload as kinds,
+};
 
 use super::Queues;
 use crate::{
@@ -32,6 +35,32 @@ impl Queues {
         if self.workloads.contains_key(&key) {
             self.backoff.succeeded(&key);
             self.workload_seen(workload, now);
+        }
+    }
+
+    /// A ClusterQueue was written: this is it now. One that has gone meanwhile stays gone.
+    pub fn cluster_queue_written(&mut self, queue: &Arc<ClusterQueue>, now: Timestamp) {
+        let name = queue.metadata.name.as_deref().unwrap_or_default();
+        let known = self.clusters.get(name).map(|known| &known.object.metadata.uid);
+        if known == Some(&queue.metadata.uid) {
+            self.cluster_queue_seen(queue, now);
+        }
+    }
+
+    /// A LocalQueue was written: this is it now. One that has gone meanwhile stays gone.
+    pub fn local_queue_written(&mut self, queue: &Arc<LocalQueue>, now: Timestamp) {
+        let known = self.locals.get(&Key::of(&queue.metadata)).map(|known| &known.metadata.uid);
+        if known == Some(&queue.metadata.uid) {
+            self.local_queue_seen(queue, now);
+        }
+    }
+
+    /// A flavor was written: this is it now. One that has gone meanwhile stays gone.
+    pub fn flavor_written(&mut self, flavor: &Arc<ResourceFlavor>, now: Timestamp) {
+        let name = flavor.metadata.name.as_deref().unwrap_or_default();
+        let known = self.flavors.get(name).map(|known| &known.metadata.uid);
+        if known == Some(&flavor.metadata.uid) {
+            self.flavor_seen(flavor, now);
         }
     }
 
