@@ -188,13 +188,18 @@ impl Controller {
 
     fn hear(&mut self, message: Message) {
         let now = Timestamp::now();
+        let mut missed = Vec::new();
         if let Some(jobs) = &mut self.jobs {
             match &message {
                 Message::Flavor(change) => jobs.flavors(change, now),
                 Message::Namespace(change) => jobs.namespaces(change, now),
-                Message::Workload(change) => jobs.workloads(change, now),
+                Message::Workload(change) => missed = jobs.workloads(change, now),
                 _ => {}
             }
+        }
+        // No watch has told of these, so none tells that they are gone.
+        for (key, uid) in missed {
+            self.workload_gone(&key, &uid, now);
         }
         let queues = &mut self.queues;
         match message {
@@ -226,8 +231,7 @@ impl Controller {
             Message::Workload(Change::Put(workload)) => self.workload_seen(&workload, now),
             Message::Workload(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
-                queues.workload_gone(&key, &uid, now);
-                self.workloads.gone(&key, &uid, now);
+                self.workload_gone(&key, &uid, now);
             }
             Message::Workload(Change::Synced) => queues.workloads_listed(),
             Message::Flavor(Change::Listing)
@@ -246,11 +250,24 @@ impl Controller {
     /// has gone while the answer was on its way.
     fn hear_of_jobs(&mut self, heard: Heard, now: Timestamp) {
         let Some(jobs) = &mut self.jobs else { return };
-        let written = heard.workload();
+        let (written, deleted) = (heard.workload(), heard.deleted());
+        match &heard {
+            Heard::Class(Change::Put(class)) => self.workloads.priority_class_seen(class, now),
+            Heard::Class(Change::Gone(object)) => self.workloads.priority_class_gone(&object.name),
+            _ => {}
+        }
         jobs.hear(heard, now);
         if let Some(workload) = written.filter(|workload| jobs.knows(workload)) {
             self.workload_seen(&workload, now);
         }
+        if let Some((key, uid)) = deleted {
+            self.workload_gone(&key, &uid, now);
+        }
+    }
+
+    fn workload_gone(&mut self, key: &Key, uid: &str, now: Timestamp) {
+        self.queues.workload_gone(key, uid, now);
+        self.workloads.gone(key, uid, now);
     }
 
     fn workload_seen(&mut self, workload: &Arc<Workload>, now: Timestamp) {
@@ -273,7 +290,7 @@ impl Controller {
     fn workload_written(&mut self, workload: &Arc<Workload>, now: Timestamp) {
         self.queues.written(workload, now);
         self.workloads.written(workload, now);
-        if let Some(jobs) = self.jobs.as_mut().filter(|jobs| jobs.knows(workload)) {
+        if let Some(jobs) = &mut self.jobs {
             jobs.workload_written(workload, now);
         }
     }

@@ -60,6 +60,17 @@ impl Heard {
             _ => None,
         }
     }
+
+    /// The Workload that this tells the end of, if it does.
+    pub(super) fn deleted(&self) -> Option<(Key, String)> {
+        match self {
+            Self::Pass(News::Answer(_, answer)) => match &**answer {
+                Answer::WorkloadDeleted(key, uid) => Some((key.clone(), uid.clone())),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// The driver of jobs, and its passes.
@@ -131,7 +142,12 @@ impl Jobs {
         }
     }
 
-    pub(super) fn workloads(&mut self, change: &Change<Workload>, now: Timestamp) {
+    /// Those that are gone without any watch having told of them are returned.
+    pub(super) fn workloads(
+        &mut self,
+        change: &Change<Workload>,
+        now: Timestamp,
+    ) -> Vec<(Key, String)> {
         match change {
             Change::Listing => self.queued.workloads_listing(),
             Change::Put(workload) => self.queued.workload_seen(workload, now),
@@ -139,8 +155,9 @@ impl Jobs {
                 let (key, uid) = parts(object.clone());
                 self.queued.workload_gone(&key, &uid, now);
             }
-            Change::Synced => self.queued.workloads_listed(now),
+            Change::Synced => return self.queued.workloads_listed(now),
         }
+        Vec::new()
     }
 
     /// Whether a Workload is there, as far as is known here.
@@ -151,7 +168,7 @@ impl Jobs {
 
     /// A Workload was written by others of this process.
     pub(super) fn workload_written(&mut self, workload: &Arc<Workload>, now: Timestamp) {
-        self.queued.workload_seen(workload, now);
+        self.queued.workload_written_elsewhere(workload, now);
     }
 
     /// How long the pods of a Workload may take.

@@ -67,7 +67,7 @@ impl QueueController {
         if let Some(meddle) = self.meddler {
             meddle(Meddled::ClusterQueue(Arc::make_mut(&mut queue)));
         }
-        self.queues.cluster_queue_seen(&queue, api.now());
+        queue
     }
 
     fn lose(&mut self, kind: Kind, object: &Object, now: Timestamp) {
@@ -81,8 +81,7 @@ impl QueueController {
             Kind::LocalQueue => self.queues.local_queue_gone(&key, uid, now),
             Kind::Workload => {
                 self.jobs.workload_gone(&key, uid, now);
-                self.queues.workload_gone(&key, uid, now);
-                self.workloads.gone(&key, uid, now);
+                self.workload_gone(&key, uid, now);
             }
             Kind::Job => self.jobs.job_gone(&key, uid, now),
             Kind::JobSet => self.jobs.jobset_gone(&key, uid, now),
@@ -99,13 +98,21 @@ impl QueueController {
             Kind::ClusterQueue => self.queues.cluster_queues_listed(),
             Kind::LocalQueue => self.queues.local_queues_listed(),
             Kind::Workload => {
-                self.jobs.workloads_listed(now);
+                for (key, uid) in self.jobs.workloads_listed(now) {
+                    self.workload_gone(&key, &uid, now);
+                }
                 self.queues.workloads_listed();
             }
             Kind::Job => self.jobs.jobs_listed(),
             Kind::JobSet => self.jobs.jobsets_listed(),
             Kind::Pod | Kind::Service => {}
         }
+    }
+
+    /// A Workload is gone, as the driver of jobs knows already.
+    pub(super) fn workload_gone(&mut self, key: &Key, uid: &str, now: Timestamp) {
+        self.queues.workload_gone(key, uid, now);
+        self.workloads.gone(key, uid, now);
     }
 
     /// A Workload was seen, or written for a job.
@@ -120,9 +127,6 @@ impl QueueController {
     pub(super) fn workload_written(&mut self, workload: &Arc<Workload>, now: Timestamp) {
         self.queues.written(workload, now);
         self.workloads.written(workload, now);
-        let known = self.jobs.workload(&Key::of(&workload.metadata));
-        if known.is_some_and(|known| known.metadata.uid == workload.metadata.uid) {
-            self.jobs.workload_seen(workload, now);
-        }
+        self.jobs.workload_written_elsewhere(workload, now);
     }
 }

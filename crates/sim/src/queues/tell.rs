@@ -111,11 +111,13 @@ impl QueueController {
             }
             (Call::Delete { kind: Kind::Workload, uid }, Ok(None)) => {
                 self.jobs.workload_deleted(key, uid, now);
+                self.workload_gone(key, uid, now);
             }
             (Call::Delete { kind: Kind::Workload, uid }, Err(refusal))
                 if refusal.kind == RefusalKind::NotFound =>
             {
                 self.jobs.workload_deleted(key, uid, now);
+                self.workload_gone(key, uid, now);
             }
             (Call::Delete { .. }, Err(refusal)) if refusal.kind == RefusalKind::NotFound => {}
             (_, Err(refusal)) => drop(self.jobs.refused(job, &refusal, now)),

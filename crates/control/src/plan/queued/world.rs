@@ -80,7 +80,7 @@ impl World {
         let driver = &mut self.driver;
         driver.jobs_listed();
         driver.jobsets_listed();
-        driver.workloads_listed(self.now);
+        assert_eq!(driver.workloads_listed(self.now), [], "none was made before");
         driver.flavors_listed();
         driver.priority_classes_listed();
         driver.pod_priority_classes_listed();

@@ -73,16 +73,18 @@ impl QueuedJobs {
     }
 
     /// The listing of all Workloads has ended: what was neither seen nor made since it began is
-    /// gone.
-    pub fn workloads_listed(&mut self, now: Timestamp) {
+    /// gone. No watch will tell so: these are for the shell to tell others of.
+    #[must_use = "nobody else knows that they are gone"]
+    pub fn workloads_listed(&mut self, now: Timestamp) -> Vec<(Key, String)> {
         self.is_listed.workloads = true;
         let listing = self.workloads_listing;
         let missed = self.answered.iter().filter(|(_, (_, answered))| *answered < listing);
         let missed: Vec<(Key, String)> =
             missed.map(|(key, (uid, _))| (key.clone(), uid.clone())).collect();
-        for (key, uid) in missed {
-            self.workload_gone(&key, &uid, now);
+        for (key, uid) in &missed {
+            self.workload_gone(key, uid, now);
         }
+        missed
     }
 
     /// Notes what holds for one Workload about waiting for its pods; none, and nobody waits for

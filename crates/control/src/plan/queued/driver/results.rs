@@ -30,6 +30,15 @@ impl QueuedJobs {
         self.see_workload(Arc::new(workload), now);
     }
 
+    /// A Workload was written by others of this process: this is it now. One that has gone stays
+    /// gone, and one of which no watch has told is still one of those.
+    pub fn workload_written_elsewhere(&mut self, workload: &Arc<Workload>, now: Timestamp) {
+        let known = self.known.workload(&Key::of(&workload.metadata));
+        if known.is_some_and(|known| known.metadata.uid == workload.metadata.uid) {
+            self.see_workload(Arc::clone(workload), now);
+        }
+    }
+
     /// A Workload was deleted, and nothing is left of it.
     pub fn workload_deleted(&mut self, workload: &Key, uid: &str, now: Timestamp) {
         self.workload_gone(workload, uid, now);

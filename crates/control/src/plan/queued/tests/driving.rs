@@ -38,11 +38,33 @@ fn no_second_workload_is_made_before_the_first_has_been_heard_of() {
         driver.done(&key, world.now);
     }
     // A listing that began before says nothing about it; one that began after does.
-    driver.workloads_listed(world.now);
+    assert_eq!(driver.workloads_listed(world.now), []);
     assert_eq!(driver.workloads_of(&job_key("a")).count(), 1);
     driver.workloads_listing();
-    driver.workloads_listed(world.now);
+    assert_eq!(driver.workloads_listed(world.now).len(), 1);
     assert_eq!(driver.workloads_of(&job_key("a")).count(), 0);
+}
+
+#[test]
+fn what_no_watch_ever_told_of_is_missed_by_a_listing_and_others_are_told() {
+    let (world, mut driver, mut created) = creating();
+    driver.workload_written(&job_key("a"), typed(&created), world.now);
+    driver.done(&job_key("a"), world.now);
+    // The scheduler admits it: an answer too.
+    created["metadata"]["resourceVersion"] = "101".into();
+    driver.workload_written_elsewhere(&Arc::new(typed(&created)), world.now);
+    let name = key(created["metadata"]["name"].as_str().unwrap());
+    let version = |driver: &QueuedJobs| driver.workload(&name)?.metadata.resource_version.clone();
+    assert_eq!(version(&driver), Some("101".to_owned()));
+    driver.workloads_listing();
+    assert_eq!(driver.workloads_listed(world.now), [(name.clone(), "w".to_owned())]);
+    driver.workload_written_elsewhere(&Arc::new(typed(&created)), world.now);
+    assert_eq!(version(&driver), None, "a late answer does not bring it back");
+    // One that a watch has told of is for the watch to tell the end of.
+    driver.workload_seen(&Arc::new(typed(&created)), world.now);
+    driver.workload_written_elsewhere(&Arc::new(typed(&created)), world.now);
+    driver.workloads_listing();
+    assert_eq!(driver.workloads_listed(world.now), []);
 }
 
 #[test]
