@@ -333,7 +333,7 @@ impl Checker {
             book.tell(status, event.revision, author);
         }
         if is_new || !ran {
-            self.queues.note_start(&self.jobs[&meta.uid], (&meta.uid, event.revision));
+            self.queues.note_start(&self.jobs[&meta.uid], (&meta.uid, event.revision), author);
         }
         self.check_written(&meta.uid, (is_new, is_resumed), author)
     }

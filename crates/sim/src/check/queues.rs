@@ -30,8 +30,8 @@ pub(super) struct QueueBook {
     locals: BTreeMap<String, Arc<LocalQueue>>,
     /// Pods that were stopped because their Job was suspended.
     stopped: BTreeSet<Box<str>>,
-    /// The revision in which a Job last began to run.
-    started: BTreeMap<Box<str>, Revision>,
+    /// The revision in which a Job last began to run, and the queue controller that started it.
+    started: BTreeMap<Box<str>, (Revision, Option<usize>)>,
     /// Since when Jobs run that nobody has admitted.
     unadmitted: BTreeMap<Box<str>, Timestamp>,
 }
@@ -74,10 +74,19 @@ impl QueueBook {
     }
 
     /// Notes that a Job that did not run does now, if it does.
-    pub(super) fn note_start(&mut self, job: &JobBook, (uid, at): (&str, Revision)) {
+    pub(super) fn note_start(
+        &mut self,
+        job: &JobBook,
+        (uid, at): (&str, Revision),
+        author: Author,
+    ) {
         let runs = job.spec.suspend != Some(true) || job.status.active.unwrap_or_default() > 0;
+        let mut by = None;
+        if let Author::Queues { number, .. } = author {
+            by = Some(number);
+        }
         if runs && is_queued(job) {
-            self.started.insert(uid.into(), at);
+            self.started.insert(uid.into(), (at, by));
         }
     }
 
@@ -191,14 +200,15 @@ impl Checker {
 
     /// Quota is given back when nothing runs any more that needs it.
     fn check_released(&self, book: &WorkBook, author: Author) -> Result<(), Violation> {
-        let Author::Queues { seen, .. } = author else { return Ok(()) };
+        let Author::Queues { number, seen } = author else { return Ok(()) };
         if book.is(kinds::FINISHED) {
             return Ok(());
         }
         let Some(uid) = &book.owner else { return Ok(()) };
         let Some(job) = self.jobs.get(uid).filter(|job| !job.is_gone) else { return Ok(()) };
-        // Of a start that nobody has heard of nobody waits for the end.
-        let is_unheard = self.queues.started.get(uid).is_some_and(|at| *at > seen.jobs);
+        // Of a start that it has not heard of nobody waits for the end, unless it was its own.
+        let started = self.queues.started.get(uid);
+        let is_unheard = started.is_some_and(|(at, by)| *at > seen.jobs && *by != Some(number));
         if job.is_finished() || job.is_deleting || is_unheard {
             return Ok(());
         }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::known::{controller, uid};
 use super::{
-    Pass, Plan, Step, Waiting, WorkloadRef, build, condition, equivalence, evict, prebuilt, stop,
+    Pass, Patch, Plan, Step, Waiting, WorkloadRef, build, condition, equivalence, evict, prebuilt,
+    stop,
 };
 use crate::plan::{Event, Key};
 
@@ -63,7 +64,16 @@ fn replace(pass: &Pass<'_>, stale: &[&Workload]) -> Plan {
     if evict::is_active(pass, None) {
         return Plan::wait_until(Waiting::PodsActive, evict::look_again(pass.now));
     }
-    Plan::of(deletions(stale.iter().copied()))
+    let deleted = deletions(stale.iter().copied());
+    Plan::of([same(pass)].into_iter().chain(deleted).collect::<Vec<_>>())
+}
+
+/// Asks whether the job is what it was seen as: a patch of nothing, which another version refuses.
+/// Before quota is given back, since what is known of a job that stands still may be old.
+pub(super) fn same(pass: &Pass<'_>) -> Step {
+    let meta = pass.job.meta();
+    let patch = json!({"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}});
+    Step::PatchJob { uid: pass.job.uid().to_owned(), patch: Patch::Merge(patch) }
 }
 
 /// The workloads of this very job.

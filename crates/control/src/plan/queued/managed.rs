@@ -3,7 +3,7 @@
 use lockstep_api::labels::kueue as labels;
 
 use super::known::{controller, uid};
-use super::{JobKey, Kind, Object, Pass, Plan, Settings, Waiting, ensure};
+use super::{JobKey, Kind, Object, Pass, Plan, Settings, Waiting, condition, ensure};
 
 /// How many ancestors of a job are looked at.
 const DEPTH_MAX: usize = 10;
@@ -49,11 +49,17 @@ pub(super) fn decide(pass: &Pass<'_>) -> Managed {
 /// nothing.
 pub(super) fn drop_workloads(pass: &Pass<'_>, waiting: Waiting) -> Plan {
     let has_left = waiting == Waiting::NotQueued && pass.job.is_suspended();
-    let steps = match has_left {
+    let mut steps = match has_left {
         true => ensure::deletions(ensure::own(pass)),
         false => Vec::new(),
     };
-    if steps.is_empty() { Plan::wait(waiting) } else { Plan::of(steps) }
+    if steps.is_empty() {
+        return Plan::wait(waiting);
+    }
+    if ensure::own(pass).any(condition::holds_quota) {
+        steps.insert(0, ensure::same(pass));
+    }
+    Plan::of(steps)
 }
 
 fn is_queued(settings: &Settings, kind: Kind) -> bool {

@@ -1,5 +1,7 @@
 //! Jobs as queues see them.
 
+use std::time::Duration;
+
 use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -33,6 +35,18 @@ pub(super) fn finished(job: &Job) -> Option<End<'_>> {
 
 pub(super) fn is_active(job: &Job) -> bool {
     status(job).and_then(|status| status.active).unwrap_or(0) > 0
+}
+
+/// Whether pods of it have been told to go and have not gone.
+pub(super) fn is_terminating(job: &Job) -> bool {
+    status(job).and_then(|status| status.terminating).unwrap_or(0) > 0
+}
+
+/// How long its pods may take to go.
+pub(super) fn grace(job: &Job) -> Duration {
+    let pod = job.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let seconds = pod.and_then(|pod| pod.termination_grace_period_seconds).unwrap_or(30);
+    Duration::from_secs(seconds.try_into().unwrap_or(0))
 }
 
 pub(super) fn pod_set(job: &Job) -> PodSet {

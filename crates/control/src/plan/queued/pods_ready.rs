@@ -14,7 +14,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use lockstep_api::kueue::{WaitForPodsReady, Workload};
+use lockstep_api::kueue::{WaitForPodsReady, Workload, WorkloadStatus};
 use lockstep_api::reasons::kueue::{pods_ready as reasons, stage, workload as types};
 
 use super::condition::{find, find_true, is_admitted, is_true, new, put, put_timed, whole_second};
@@ -58,6 +58,14 @@ pub(super) fn update(pass: &Pass<'_>, workload: &Workload) -> Option<Plan> {
     }
     let (workload, status) = (WorkloadRef::of(workload), Box::new(status));
     Some(Plan::of([Step::WriteWorkloadStatus { workload, status }]))
+}
+
+/// What was true of pods that are gone says nothing of those that will come after them.
+pub(super) fn start_over(status: &mut WorkloadStatus, at: (&Workload, Timestamp)) {
+    if status.condition(types::PODS_READY).is_some() {
+        put(status, new((types::PODS_READY, false), reasons::WAIT_FOR_START, NOT_READY, at));
+    }
+    status.conditions.retain(|known| known.type_ != types::STAGE);
 }
 
 /// When a restart that is under way has to be over.

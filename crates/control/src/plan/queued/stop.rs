@@ -56,8 +56,12 @@ pub(super) fn workload_deleted(pass: &Pass<'_>, workload: &Workload) -> Option<P
     if condition::holds_quota(workload) && evict::is_active(pass, Some(since)) {
         return Some(Plan::wait_until(Waiting::PodsActive, evict::look_again(pass.now)));
     }
-    let released = ensure::release(workload);
-    Some(released.map_or_else(|| Plan::wait(Waiting::BeingDeleted), |step| Plan::of([step])))
+    let Some(released) = ensure::release(workload) else {
+        return Some(Plan::wait(Waiting::BeingDeleted));
+    };
+    let holds_quota = condition::holds_quota(workload);
+    let asked = holds_quota.then(|| ensure::same(pass));
+    Some(Plan::of(asked.into_iter().chain([released]).collect::<Vec<_>>()))
 }
 
 /// A stop that has begun is carried to its end, also when its cause is gone by now.

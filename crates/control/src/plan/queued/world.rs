@@ -1,7 +1,7 @@
 //! A cluster small enough for a test: jobs, their Workloads, and an API that keeps versions and
 //! refuses what a real one would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{JobKey, Kind, Patch, Plan, QueuedJobs, Settings, Step, Waiting, WorkloadRef};
-use crate::plan::{Event, Key};
+use crate::plan::{Event, Key, Refusal, RefusalKind};
 
 pub(super) const NS: &str = "ns";
 
@@ -30,7 +30,11 @@ pub(super) struct World {
     events: Vec<Event>,
     /// What was asked of the API, in short.
     log: Vec<String>,
+    /// Jobs that have changed without the driver having heard of it.
+    unheard: BTreeSet<JobKey>,
 }
+
+const CONFLICT: Refusal = Refusal { kind: RefusalKind::Conflict, message: String::new() };
 
 /// What else the driver is told.
 #[derive(Clone)]
@@ -70,6 +74,7 @@ impl World {
             others: Vec::new(),
             events: Vec::new(),
             log: Vec::new(),
+            unheard: BTreeSet::new(),
         };
         world.tell(Other::Namespace(NS.to_owned(), BTreeMap::new()));
         world.list();
@@ -159,7 +164,8 @@ impl World {
         self.tell_job(&key);
     }
 
-    fn tell_job(&mut self, key: &JobKey) {
+    pub(super) fn tell_job(&mut self, key: &JobKey) {
+        self.unheard.remove(key);
         let (job, now) = (&self.jobs[key], self.now);
         match key.kind {
             Kind::Job => self.driver.job_seen(&Arc::new(typed(job)), now),
@@ -271,10 +277,37 @@ impl World {
         let Some((key, plan)) = self.driver.next(self.now) else { return false };
         assert!(!plan.steps.is_empty() || plan.waiting.is_some(), "a plan without steps says why");
         for step in plan.steps {
+            if !self.is_known(&key, &step) {
+                self.driver.refused(&key, &CONFLICT, self.now);
+                break;
+            }
             self.carry_out(&key, step);
         }
         self.driver.done(&key, self.now);
         true
+    }
+
+    /// Runs one pass whose patch of the job is carried out, though the answer says otherwise. Nobody
+    /// hears of it for now.
+    pub(super) fn pass_unheard(&mut self) {
+        let (key, plan) = self.driver.next(self.now).unwrap();
+        let mut patches = plan.steps.iter();
+        let Some(Step::PatchJob { patch: Patch::Merge(patch), .. }) = patches.next() else {
+            panic!("{plan:?}");
+        };
+        let mut job = self.jobs[&key].clone();
+        merge(&mut job, patch);
+        self.version += 1;
+        job["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.jobs.insert(key.clone(), job);
+        self.unheard.insert(key.clone());
+        self.driver.refused(&key, &CONFLICT, self.now);
+        self.driver.done(&key, self.now);
+    }
+
+    /// Whether a job that a step is about is what the driver knows.
+    fn is_known(&self, job: &JobKey, step: &Step) -> bool {
+        !matches!(step, Step::PatchJob { .. }) || !self.unheard.contains(job)
     }
 
     /// A carried-out plan leaves nothing to do, for whoever comes anew too.
@@ -318,7 +351,8 @@ impl World {
                 self.delete_workload(&workload.key.name);
             }
             Step::PatchJob { uid, patch } => {
-                self.log.push(format!("patch {}", job.key.name));
+                let word = if is_question(&patch) { "ask" } else { "patch" };
+                self.log.push(format!("{word} {}", job.key.name));
                 assert_eq!(self.jobs[job]["metadata"]["uid"], uid);
                 self.patch_job(job, &patch, false);
             }
@@ -388,6 +422,10 @@ impl World {
         }
         let version = &old["metadata"]["resourceVersion"];
         assert_eq!(&new["metadata"]["resourceVersion"], version, "{patch:?}");
+        if new == old {
+            assert!(is_question(patch), "nothing is written for nothing");
+            return;
+        }
         let (strategy, old) = (strategy(job.kind), as_object(old));
         let mut object = as_object(new);
         let errors = if is_status {
@@ -444,6 +482,13 @@ impl World {
     pub(super) fn asked(&mut self) -> Vec<String> {
         std::mem::take(&mut self.log)
     }
+}
+
+/// Whether a patch only asks whether a job is what it was seen as.
+fn is_question(patch: &Patch) -> bool {
+    let Patch::Merge(patch) = patch else { return false };
+    let keys = |value: &Value| value.as_object().map_or(0, Map::len);
+    (keys(patch), keys(&patch["metadata"])) == (1, 2)
 }
 
 fn strategy(kind: Kind) -> Box<dyn Strategy> {

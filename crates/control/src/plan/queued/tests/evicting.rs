@@ -53,7 +53,7 @@ fn what_is_written_when_quota_is_given_back() {
         world.edit_job(&key, |job| job["status"]["active"] = 0.into());
         assert!(world.pass());
         assert!(world.pass());
-        assert_eq!(world.asked(), ["patch a", "write status"], "all of it at once");
+        assert_eq!(world.asked(), ["patch a", "ask a", "write status"], "all of it at once");
         assert_eq!(world.condition("Requeued"), format!("{requeued} {reason}: {message}"));
         let told = if is_active { message } else { deactivated };
         assert_eq!(world.condition("QuotaReserved"), format!("False {why}: {told}"));
@@ -62,11 +62,10 @@ fn what_is_written_when_quota_is_given_back() {
         let status = &world.workload()["status"];
         assert_eq!(status["admission"], Value::Null);
         assert_eq!(status["accumulatedPastExecutionTimeSeconds"], 10);
+        let waits = "False WaitForStart: Not all pods are ready or succeeded";
+        assert_eq!(world.condition("PodsReady"), waits);
         world.settle();
-        assert_eq!(
-            world.condition("PodsReady"),
-            "False WaitForStart: Not all pods are ready or succeeded"
-        );
+        assert_eq!(world.condition("PodsReady"), waits);
     }
 }
 
@@ -151,6 +150,81 @@ fn after_an_eviction_the_next_start_is_a_start() {
     world.settle();
     assert_eq!(world.job(&key)["spec"]["suspend"], false, "it starts again");
     assert!(world.condition("PodsReady").starts_with("False WaitForStart"));
+}
+
+#[test]
+fn who_is_admitted_again_at_once_is_not_ready_by_what_was_true_before() {
+    let (mut world, key) = one_set(json!({"startupPolicy": {"startupPolicyOrder": "InOrder"}}));
+    start(&mut world);
+    counts(&mut world, &key, &[("driver", [1, 0, 0, 1]), ("workers", [2, 0, 0, 2])]);
+    world.settle();
+    assert!(world.condition("PodsReady").starts_with("True Started"));
+    assert!(world.condition("lockstep.dev/StartupStage").starts_with("False Started"));
+    world.tick(10);
+    world.say("Evicted", true, "Preempted", "make room");
+    world.settle();
+    counts(&mut world, &key, &[("driver", [0, 0, 0, 0]), ("workers", [0, 0, 0, 0])]);
+    while world.condition("QuotaReserved").starts_with("True") {
+        assert!(world.pass());
+    }
+    // The scheduler is quicker than any pass over the job.
+    let waits = "False WaitForStart: Not all pods are ready or succeeded";
+    assert_eq!(world.condition("PodsReady"), waits);
+    assert_eq!(world.condition("lockstep.dev/StartupStage"), "");
+    world.admit(json!({"cpu": "spot"}));
+    world.settle();
+    assert_eq!(world.condition("PodsReady"), waits, "a start, not a recovery");
+}
+
+#[test]
+fn pods_that_are_on_their_way_out_hold_quota() {
+    let (mut world, key) = evicted(LATE);
+    world.edit_job(&key, |job| job["status"] = json!({"active": 0, "terminating": 1}));
+    world.settle();
+    assert!(world.condition("QuotaReserved").starts_with("True"));
+    assert_eq!(world.waiting(&key), Some(Waiting::PodsActive));
+    world.edit_job(&key, |job| job["status"] = json!({"active": 0, "terminating": 0}));
+    world.settle();
+    assert!(world.condition("QuotaReserved").starts_with("False"));
+}
+
+#[test]
+fn pods_that_never_go_hold_quota_for_as_long_as_they_should_take() {
+    let (mut world, key) = evicted(LATE);
+    // The grace of its pods, and some more.
+    let grace = &world.job(&key)["spec"]["template"]["spec"]["terminationGracePeriodSeconds"];
+    assert_eq!(*grace, 30);
+    world.edit_job(&key, |job| job["status"] = json!({"active": 0, "terminating": 1}));
+    world.settle();
+    for _ in 0..12 {
+        assert!(world.condition("QuotaReserved").starts_with("True"));
+        assert_eq!(world.waiting(&key), Some(Waiting::PodsActive));
+        world.tick(5);
+        world.settle();
+    }
+    assert!(world.condition("QuotaReserved").starts_with("False"), "their node may be gone");
+}
+
+#[test]
+fn quota_is_held_while_nobody_knows_whether_the_job_was_started() {
+    let (mut world, key) = one_job();
+    world.admit(json!({}));
+    // Of the patch that starts it nobody hears but that it was refused. Then comes the eviction.
+    world.pass_unheard();
+    assert_eq!(world.job(&key)["spec"]["suspend"], false);
+    world.say("Evicted", true, "Preempted", "make room");
+    for _ in 0..3 {
+        world.tick(5);
+        while world.pass() {}
+        assert!(world.condition("QuotaReserved").starts_with("True"), "its pods may start");
+    }
+    world.edit_job(&key, |job| job["status"] = json!({"active": 2}));
+    world.settle();
+    assert_eq!(world.job(&key)["spec"]["suspend"], true);
+    assert_eq!(world.waiting(&key), Some(Waiting::PodsActive));
+    world.edit_job(&key, |job| job["status"] = json!({"active": 0}));
+    world.settle();
+    assert!(world.condition("QuotaReserved").starts_with("False"));
 }
 
 // rule: queueing 3.7.1
