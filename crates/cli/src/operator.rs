@@ -100,9 +100,15 @@ pub(crate) async fn run(options: &Options) -> Result<Exit> {
     let metrics = Arc::<Metrics>::default();
     let lease = settings.lease.clone();
     let name = lease.as_ref().map(|lease| lease.name.clone());
+    let mut queue_lease = None;
+    if let Some(lease) = lease.as_ref().filter(|_| queues.is_some()) {
+        let found = process::queue_lease(&client, lease).await;
+        queue_lease = Some(found.map_err(|error| exit::or(error.into(), Exit::Cluster))?);
+    }
     let options = OperatorOptions {
         gates: configuration.feature_gates,
         lease,
+        queue_lease,
         pace: Pace::new(settings.qps, settings.burst),
         agent: HeaderValue::from_str(&settings.agent).context("the user agent is not valid")?,
         instance: settings.instance,

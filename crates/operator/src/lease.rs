@@ -24,6 +24,10 @@ use claim::{Claim, Seen, claim, released};
 
 /// The Lease that operators for JobSets agree by, ours and others.
 pub const JOBSET_LEASE: &str = "6d4f6a47.jobset.x-k8s.io";
+/// The Lease of Kueue. Whoever holds it is the only one to admit Workloads.
+pub const KUEUE_LEASE: &str = "c1f6bfd2.kueue.x-k8s.io";
+/// Where Kueue has it, unless it was set up otherwise.
+pub const KUEUE_NAMESPACE: &str = "kueue-system";
 
 /// Which Lease, who asks for it, and how patiently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,9 +138,25 @@ pub struct Election {
 impl Election {
     /// Begins. `client` must not be one that waits for leadership itself.
     pub fn start(client: &Client, options: LeaseOptions) -> Self {
+        Self::begin(client, options, None)
+    }
+
+    /// Begins for somebody who tries only while it leads elsewhere, and leads no longer than there.
+    pub fn start_within(client: &Client, options: LeaseOptions, elsewhere: Leadership) -> Self {
+        Self::begin(client, options, Some(elsewhere))
+    }
+
+    fn begin(client: &Client, options: LeaseOptions, within: Option<Leadership>) -> Self {
         let api = Api::namespaced(client.clone(), &options.namespace);
         let (term, terms) = watch::channel(None);
-        let candidate = Candidate { api: api.clone(), options: options.clone(), term, seen: None };
+        let candidate = Candidate {
+            api: api.clone(),
+            options: options.clone(),
+            within,
+            term,
+            seen: None,
+            other: None,
+        };
         let task = tokio::spawn(candidate.run());
         Self { task, leadership: Leadership::following(terms), api, options }
     }
@@ -179,9 +199,13 @@ impl Drop for Election {
 struct Candidate {
     api: Api<Lease>,
     options: LeaseOptions,
+    /// What it has to lead as well, if anything.
+    within: Option<Leadership>,
     term: watch::Sender<Option<Term>>,
     /// The Lease as it was when we last saw it change.
     seen: Option<Seen>,
+    /// Who else was said to lead.
+    other: Option<String>,
 }
 
 impl Candidate {
@@ -201,7 +225,11 @@ impl Candidate {
             }
             let wait = Instant::now() + self.options.retry;
             let until = self.term.borrow().map(|term| term.until);
-            tokio::time::sleep_until(until.map_or(wait, |until| wait.min(until))).await;
+            let until = until.map_or(wait, |until| wait.min(until));
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = changed(&mut self.within) => {}
+            }
             if self.term.borrow().is_some_and(|term| term.is_over()) {
                 self.step_down("it was not renewed in time");
             }
@@ -211,12 +239,21 @@ impl Candidate {
     /// Looks at the Lease once, and takes or renews it if it may be.
     async fn attempt(&mut self, begun: Instant) -> kube::Result<()> {
         let now = Timestamp::now();
+        let elsewhere = self.within.as_ref().map(|within| *within.term.borrow());
+        if elsewhere.is_some_and(|term| term.is_none_or(|term| term.is_over())) {
+            self.step_down("it does not lead elsewhere");
+            return Ok(());
+        }
         let found = self.api.get_opt(&self.options.name).await?;
         let seen = Seen::update(self.seen.take(), found.as_ref(), Instant::now());
         let claimed = claim(&self.options, found.as_ref(), &seen, now, Instant::now());
         self.seen = Some(seen);
         let written = match (claimed, found) {
             (Claim::HeldBy(holder), _) => {
+                if self.other.as_ref() != Some(&holder) {
+                    info!(lease = %self.options.name, %holder, "another leads");
+                    self.other = Some(holder.clone());
+                }
                 self.step_down(&format!("{holder} holds it"));
                 return Ok(());
             }
@@ -230,7 +267,8 @@ impl Candidate {
         match written {
             Ok(lease) => {
                 self.seen = Some(Seen::update(None, Some(&lease), Instant::now()));
-                self.lead(begun, now);
+                self.other = None;
+                self.lead(begun, now, elsewhere.flatten());
                 Ok(())
             }
             // Somebody was quicker; the next look tells who.
@@ -246,11 +284,16 @@ impl Candidate {
         self.api.create(&PostParams::default(), &lease).await
     }
 
-    /// Leads from now on, counted from before the request was sent.
-    fn lead(&self, begun: Instant, date: Timestamp) {
+    /// Leads from now on, counted from before the request was sent, and no longer than elsewhere.
+    fn lead(&self, begun: Instant, date: Timestamp, elsewhere: Option<Term>) {
         let within = self.options.renew_within;
         let until_date = date.checked_add(within).unwrap_or(Timestamp::MAX);
-        let before = self.term.send_replace(Some(Term { until: begun + within, until_date }));
+        let mut term = Term { until: begun + within, until_date };
+        if let Some(other) = elsewhere {
+            term.until = term.until.min(other.until);
+            term.until_date = term.until_date.min(other.until_date);
+        }
+        let before = self.term.send_replace(Some(term));
         if before.is_none() {
             info!(lease = %self.options.name, identity = %self.options.identity, "leading");
         }
@@ -260,6 +303,14 @@ impl Candidate {
         if self.term.send_replace(None).is_some() {
             warn!(lease = %self.options.name, why, "no longer leading");
         }
+    }
+}
+
+/// Waits until leadership changes that matters, if any does.
+async fn changed(leadership: &mut Option<Leadership>) {
+    match leadership {
+        Some(leadership) => leadership.changed().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures::future::select_all;
 use http::{HeaderValue, Request};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use lockstep_api::jobset::JobSet;
@@ -19,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::FeatureGates;
 use crate::jobset::{self, InPlace, JobSetOptions, Keys};
-use crate::lease::{Election, Leadership, LeaseOptions};
+use crate::lease::{Election, KUEUE_LEASE, KUEUE_NAMESPACE, Leadership, LeaseOptions};
 use crate::metrics::Metrics;
 use crate::observe::Feed;
 use crate::queue::{self, QueueOptions};
@@ -37,6 +38,8 @@ pub struct OperatorOptions {
     pub gates: FeatureGates,
     /// By which Lease several agree who leads; without one, this is the only one.
     pub lease: Option<LeaseOptions>,
+    /// The Lease that whoever leads holds too while it admits anybody ([`queue_lease`]).
+    pub queue_lease: Option<LeaseOptions>,
     /// How fast requests may be sent.
     pub pace: Option<Pace>,
     /// What it calls itself in requests.
@@ -122,6 +125,23 @@ pub async fn knows_queues(client: &Client) -> Result<bool, Obstacle> {
     Ok(kueue::KINDS.iter().all(|kind| serves(kind.plural)))
 }
 
+/// The Lease of Kueue, for an operator that agrees with others by `lease`. Where Kueue may run, it
+/// and we never admit the same Workloads.
+///
+/// # Errors
+/// When the cluster does not answer.
+pub async fn queue_lease(client: &Client, lease: &LeaseOptions) -> Result<LeaseOptions, Obstacle> {
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace = match namespaces.get_metadata_opt(KUEUE_NAMESPACE).await {
+        Ok(None) => lease.namespace.clone(),
+        Ok(Some(_)) => KUEUE_NAMESPACE.to_owned(),
+        // Where one may not look, it may be.
+        Err(kube::Error::Api(status)) if status.code == 403 => KUEUE_NAMESPACE.to_owned(),
+        Err(error) => return Err(Obstacle::Unreachable(error)),
+    };
+    Ok(LeaseOptions { namespace, name: KUEUE_LEASE.to_owned(), ..lease.clone() })
+}
+
 fn api_version() -> String {
     <JobSet as kube::Resource>::api_version(&()).into_owned()
 }
@@ -132,7 +152,8 @@ fn plural() -> String {
 
 /// An operator at work.
 pub struct Operator {
-    election: Option<Election>,
+    /// The first is what all controllers go by.
+    elections: Vec<Election>,
     leadership: Leadership,
     controllers: Vec<JoinHandle<()>>,
 }
@@ -140,9 +161,14 @@ pub struct Operator {
 impl Operator {
     /// Starts it. Without leadership it watches, and does nothing.
     pub fn start(client: &Client, metrics: &Arc<Metrics>, options: OperatorOptions) -> Self {
+        let OperatorOptions { pace, agent, gates, instance, door, queues, .. } = options;
         let election = options.lease.map(|lease| Election::start(client, lease));
         let leadership = election.as_ref().map_or_else(Leadership::alone, Election::leadership);
-        let OperatorOptions { pace, agent, gates, instance, door, queues, .. } = options;
+        let queue_lease = options.queue_lease.filter(|_| queues.is_some());
+        let of_queues =
+            queue_lease.map(|lease| Election::start_within(client, lease, leadership.clone()));
+        let admits = of_queues.as_ref().map_or_else(|| leadership.clone(), Election::leadership);
+        let admitting = restrained(client.clone(), &admits, pace.clone(), &agent, metrics);
         let client = restrained(client.clone(), &leadership, pace, &agent, metrics);
         let config = || watcher::Config::default().page_size(PAGE);
         let feeds = jobset::Feeds {
@@ -153,9 +179,8 @@ impl Operator {
         let mut controllers = Vec::new();
         if let Some(wanted) = queues {
             let followed = queue_feeds(&client, &feeds, config);
-            let (instance, leadership) = (instance.clone(), leadership.clone());
-            let wanted = QueueOptions { instance, leadership, ..wanted };
-            controllers.push(queue::spawn(&client, &followed, metrics, wanted));
+            let wanted = QueueOptions { instance: instance.clone(), leadership: admits, ..wanted };
+            controllers.push(queue::spawn(&admitting, &followed, metrics, wanted));
         }
         let jobsets =
             JobSetOptions { instance, leadership: leadership.clone(), ..JobSetOptions::default() };
@@ -168,7 +193,7 @@ impl Operator {
             controllers.extend(serving);
         }
         controllers.push(jobset::spawn(&client, &feeds, metrics, jobsets));
-        Self { election, leadership, controllers }
+        Self { elections: election.into_iter().chain(of_queues).collect(), leadership, controllers }
     }
 
     /// Whether it leads.
@@ -187,7 +212,8 @@ impl Operator {
             controller.abort();
             let _aborted = controller.await;
         }
-        if let Some(election) = self.election.take() {
+        // What one leads only beside another is given back first.
+        for election in std::mem::take(&mut self.elections).into_iter().rev() {
             election.resign().await;
         }
     }

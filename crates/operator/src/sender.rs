@@ -32,7 +32,7 @@ pub fn restrained(
     metrics: &Arc<Metrics>,
 ) -> Client {
     let namespace = client.default_namespace().to_owned();
-    let (leadership, pace) = (leadership.clone(), pace.map(Arc::new));
+    let leadership = leadership.clone();
     let (agent, metrics) = (agent.clone(), Arc::clone(metrics));
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let (client, leadership, pace) = (client.clone(), leadership.clone(), pace.clone());

@@ -130,6 +130,42 @@ async fn a_leader_that_is_cut_off_stops_before_another_begins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_has_to_lead_elsewhere_leads_no_longer_than_there() {
+    let (elsewhere, here) = (Server::default(), Server::default());
+    let within = |who: &'static str, leadership| {
+        let options = LeaseOptions::new("default", who);
+        Election::start_within(&here.client(who), options, leadership)
+    };
+    let a = elsewhere.candidate("a");
+    seconds(1).await;
+    let b = elsewhere.candidate("b");
+    let of_b = within("b", b.leadership());
+    let of_a = within("a", a.leadership());
+    seconds(30).await;
+    assert!(of_a.leadership().may_send(), "it leads there");
+    assert_eq!(here.holder(), "a", "who does not lead there has not even tried");
+    elsewhere.cut_off(Some("a"));
+    let mut moved = false;
+    for _ in 0..60 {
+        seconds(1).await;
+        let leads = |election: &Election| election.leadership().may_send();
+        assert!(!leads(&of_a) || leads(&a), "longer than elsewhere");
+        assert!(!leads(&of_b) || leads(&b), "longer than elsewhere");
+        assert!(!(leads(&of_a) && leads(&of_b)));
+        moved |= leads(&of_b);
+    }
+    assert!(moved && here.holder() == "b");
+    // Somebody else here is no reason to stop there.
+    here.cut_off(Some("b"));
+    let stranger = here.candidate("kueue");
+    seconds(40).await;
+    here.cut_off(None);
+    seconds(10).await;
+    assert!(stranger.leadership().may_send() && b.leadership().may_send());
+    assert!(!of_b.leadership().may_send());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_for_leadership_is_told_of_it_and_of_its_end() {
     let server = Server::default();
     server.cut_off(Some("a"));

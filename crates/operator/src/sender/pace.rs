@@ -1,19 +1,20 @@
 //! How fast requests may be sent: so many a second in the long run, some more at once after a rest.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A bucket of tokens that fills at an even rate; each request takes one.
-#[derive(Debug)]
+/// A bucket of tokens that fills at an even rate; each request takes one. A clone is the same
+/// bucket.
+#[derive(Clone, Debug)]
 pub struct Pace {
     /// The time in which one token comes in.
     every: Duration,
     /// How long it takes to fill the bucket.
     rest: Duration,
     /// When the bucket would be full if nobody took anything more.
-    full_at: Mutex<Option<Instant>>,
+    full_at: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Pace {
@@ -25,7 +26,7 @@ impl Pace {
         }
         let every = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
         let rest = every.saturating_mul(burst.max(1));
-        Some(Self { every, rest, full_at: Mutex::new(None) })
+        Some(Self { every, rest, full_at: Arc::default() })
     }
 
     /// Waits until one more request may be sent. Who came first goes first.
