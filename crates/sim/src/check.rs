@@ -74,6 +74,8 @@ pub enum Author {
         number: usize,
         /// What it had seen when it planned.
         seen: Seen,
+        /// How many things it had asked for before this one.
+        turn: u64,
     },
     /// Nodes.
     Node,

@@ -40,6 +40,12 @@ pub(crate) trait Actor {
     /// What it had seen when it planned what it does now.
     fn seen(&self) -> Seen;
 
+    /// How many things it had asked for before it asked for what it does now, if it asks for
+    /// several at a time.
+    fn turn(&self) -> u64 {
+        0
+    }
+
     /// Loses the watch of one kind.
     fn lose_watch(&mut self, kind: Kind);
 

@@ -59,6 +59,8 @@ pub type Meddler = fn(Meddled<'_>);
 
 /// A request under way, with those that follow it.
 struct Errand {
+    /// How many were begun before it.
+    turn: u64,
     /// What the controller had seen when it was planned.
     seen: Seen,
     of: Of,
@@ -88,8 +90,11 @@ pub(crate) struct QueueController {
     listed: BTreeSet<Kind>,
     is_coming: [bool; Kind::COUNT],
     errands: Vec<Errand>,
-    /// What it had seen when it planned the request it made last.
+    /// How many requests were begun.
+    turns: u64,
+    /// What it had seen when it planned the request it made last, and which one that was.
     seen: Seen,
+    turn: u64,
     works_at: Option<Timestamp>,
     chance: Chance,
 }
@@ -123,7 +128,9 @@ impl QueueController {
             listed: BTreeSet::new(),
             is_coming: [false; Kind::COUNT],
             errands: Vec::new(),
+            turns: 0,
             seen: Seen::default(),
+            turn: 0,
             works_at: None,
             chance: Chance::new(seed, &format!("queues {number}")),
         };
@@ -162,6 +169,13 @@ impl QueueController {
         due.into_iter().flatten().min().filter(|_| self.is_synced())
     }
 
+    /// Begins requests that follow each other.
+    fn start(&mut self, of: Of, calls: Calls) {
+        let seen = Seen::by(&self.watches);
+        self.errands.push(Errand { turn: self.turns, seen, of, calls, answer: None });
+        self.turns += 1;
+    }
+
     /// One of the requests under way arrives, or its answer does.
     fn go_on(&mut self, cluster: &mut Cluster, faults: &mut Faults) -> Result<(), Violation> {
         let count = u32::try_from(self.errands.len()).unwrap_or(u32::MAX);
@@ -176,7 +190,7 @@ impl QueueController {
             return Ok(());
         }
         let Some((key, call)) = errand.calls.front() else { return Ok(()) };
-        self.seen = errand.seen;
+        (self.seen, self.turn) = (errand.seen, errand.turn);
         let answer = request::send((call, key), (ACTOR, self.number), cluster, faults)?;
         errand.answer = Some(answer);
         Ok(())
@@ -195,6 +209,10 @@ impl Actor for QueueController {
     /// What it had seen when it planned the request it has just made.
     fn seen(&self) -> Seen {
         self.seen
+    }
+
+    fn turn(&self) -> u64 {
+        self.turn
     }
 
     fn lose_watch(&mut self, kind: Kind) {

@@ -264,6 +264,7 @@ impl World {
         controller.work(&mut self.cluster, &mut self.faults, checker)?;
         // Of many requests under way nobody knows before which one it is.
         let seen = if role == Role::Queues { controller.seen() } else { seen };
+        let turn = controller.turn();
         if is_alone && self.faults.usurps() {
             let next = self.start_controller(role);
             self.cluster.say("fault", || format!("controller {next} believes to be the leader"));
@@ -277,7 +278,7 @@ impl World {
         Ok(match role {
             Role::Jobs => Author::Controller { number, seen, is_alone },
             Role::Sets => Author::Sets { number, seen },
-            Role::Queues => Author::Queues { number, seen },
+            Role::Queues => Author::Queues { number, seen, turn },
         })
     }
 

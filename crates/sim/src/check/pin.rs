@@ -20,7 +20,7 @@ impl Checker {
         author: Author,
     ) -> Result<(), Violation> {
         let uid = &*event.object.meta.uid;
-        let Author::Controller { seen, .. } = author else {
+        let Author::Controller { number, seen, .. } = author else {
             return Err(Violation(format!("{author:?} took the finalizer off {}", pod.name)));
         };
         let Some(job) = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner)) else {
@@ -41,7 +41,7 @@ impl Checker {
             || is_unneeded
             || is_late
             || is_counted(job, uid)
-            || !must_count(job, pod, seen.jobs)
+            || !must_count(job, pod, (number, seen.jobs))
             || (pod.phase != Phase::Succeeded
                 && seen_before.is_some_and(|pod| is_ignored(job, pod)));
         ensure(is_free, || {
@@ -69,8 +69,8 @@ fn is_ignored(job: &JobBook, pod: &Pod) -> bool {
 }
 
 /// Whether a pod in this state must be counted by its uid before it is let go.
-/// The controller had seen Jobs up to `seen`.
-fn must_count(job: &JobBook, pod: &PodBook, seen: Revision) -> bool {
+/// The controller `number` had seen Jobs up to `seen`.
+fn must_count(job: &JobBook, pod: &PodBook, (number, seen): (usize, Revision)) -> bool {
     if job.is_indexed() {
         // The Job may have grown since: then the pod had no place in it for all one could know.
         let least = job.sizes_since(seen).map(|size| size.completions.unwrap_or_default()).min();
@@ -89,7 +89,10 @@ fn must_count(job: &JobBook, pod: &PodBook, seen: Revision) -> bool {
         // Those that were stopped because the Job has succeeded are nobody's fault.
         Phase::Failed if pod.was_deleted_alive && job.has("SuccessCriteriaMet") => false,
         Phase::Failed => true,
-        Phase::Alive if job.has("FailureTarget") => true,
+        // Of what another has decided meanwhile nobody could know.
+        Phase::Alive if job.has("FailureTarget") => {
+            job.decided_by.is_none_or(|(by, at)| by == number || at <= seen)
+        }
         // Pods are taken away before they end when there are too many of them, or when the Job is
         // suspended. What is asked to go by others counts as failed where that is the rule.
         Phase::Alive => false,

@@ -44,12 +44,38 @@ struct WorkBook {
     is_gone: bool,
     /// The uid of its job.
     owner: Option<Box<str>>,
-    /// By whom it was given quota, and the revision that says so.
-    admitted: Option<(usize, Revision)>,
+    /// How it was given quota.
+    admitted: Option<Admitted>,
     /// The last revision in which it held quota.
     held_until: Revision,
     /// The revision from which on its pods were not ready any more, after they had been.
     unready_at: Revision,
+}
+
+/// How a Workload was given quota: by whom, as which of the things it has asked for, and the
+/// revision that says so.
+#[derive(Clone, Copy, Debug)]
+struct Admitted {
+    by: usize,
+    turn: u64,
+    at: Revision,
+}
+
+/// Who admits, as which of the things it asks for, and what it had seen.
+#[derive(Clone, Copy, Debug)]
+struct Admitter {
+    number: usize,
+    turn: u64,
+    seen: Seen,
+}
+
+impl Admitter {
+    /// Whether it could know of an admission when it decided on its own. What it has decided
+    /// earlier it knows; requests may overtake each other.
+    fn knows(&self, other: Admitted) -> bool {
+        let is_earlier = other.by == self.number && other.turn < self.turn;
+        is_earlier || other.at <= self.seen.workloads
+    }
 }
 
 impl QueueBook {
@@ -187,12 +213,13 @@ impl Checker {
             self.check_released(&book, author)?;
         }
         if now_holds && !held {
-            let Author::Queues { number, seen } = author else {
+            let Author::Queues { number, seen, turn } = author else {
                 return Err(Violation(format!("{author:?} gave {} quota", book.name)));
             };
-            book.admitted = Some((number, event.revision));
-            self.check_quota(&book, (number, seen))?;
-            self.check_block(&book, (number, seen))?;
+            book.admitted = Some(Admitted { by: number, turn, at: event.revision });
+            let admitter = Admitter { number, turn, seen };
+            self.check_quota(&book, admitter)?;
+            self.check_block(&book, admitter)?;
         }
         self.queues.workloads.insert(meta.uid.clone(), book);
         Ok(())
@@ -220,7 +247,7 @@ impl Checker {
 
     /// Nobody is admitted while there is somebody whose pods are not ready, where that is asked
     /// for.
-    fn check_block(&self, book: &WorkBook, (number, seen): (usize, Seen)) -> Result<(), Violation> {
+    fn check_block(&self, book: &WorkBook, admitter: Admitter) -> Result<(), Violation> {
         let Some(wait) = &self.queues.wait else { return Ok(()) };
         let status = book.workload.status.as_ref();
         let Some(admission) = status.and_then(|status| status.admission.as_ref()) else {
@@ -240,9 +267,8 @@ impl Checker {
         };
         let mut others = self.queues.holders().filter(|other| says.is_none() || in_queue(other));
         let unready = others.find(|other| {
-            let is_known =
-                other.admitted.is_some_and(|(by, at)| by == number || at <= seen.workloads)
-                    && other.unready_at <= seen.workloads;
+            let is_known = other.admitted.is_some_and(|admitted| admitter.knows(admitted))
+                && other.unready_at <= admitter.seen.workloads;
             is_known && !other.is(kinds::PODS_READY)
         });
         ensure(unready.is_none(), || {
@@ -265,7 +291,10 @@ impl Checker {
     /// Notes a pod that is asked to go because its Job is to stand still.
     pub(super) fn note_stop(&mut self, uid: &str, pod: &PodBook) {
         let owner = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner));
-        let is_stopped = owner.is_some_and(|job| is_queued(job) && job.spec.suspend == Some(true));
+        // The pods of one that has failed go because of that, and count.
+        let is_stopped = owner.is_some_and(|job| {
+            is_queued(job) && job.spec.suspend == Some(true) && !job.has("FailureTarget")
+        });
         let was = self.queues.stopped.contains(uid);
         if is_stopped && !was && pod.is_terminating() && !pod.is_pinned {
             self.queues.stopped.insert(uid.into());

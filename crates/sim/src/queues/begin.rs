@@ -8,11 +8,11 @@ use lockstep_control::plan::{
     queue::{Decision, Why, Write},
 };
 
-use super::{ACTOR, Errand, Meddled, Of, QueueController, call};
+use super::{ACTOR, Meddled, Of, QueueController, call};
 use crate::{
     check::{Checker, Violation},
     cluster::Cluster,
-    watch::{Seen, Watch},
+    watch::Watch,
 };
 
 impl QueueController {
@@ -61,22 +61,20 @@ impl QueueController {
             checker.check_admissions(now, &self.admitted(&cycle.decisions), |name| {
                 let key =
                     Key { namespace: crate::api::NAMESPACE.to_owned(), name: name.to_owned() };
-                matches!(self.queues.why(&key), Some(Why::Refused { .. }))
+                self.queues.is_admitting(&key)
+                    || matches!(self.queues.why(&key), Some(Why::Refused { .. }))
             })?;
         }
         for decision in cycle.decisions {
             self.send(decision);
         }
-        let seen = Seen::by(&self.watches);
         for status in self.queues.take_statuses(now) {
             let calls = [call::status(&status)].into();
-            let of = Of::Status(Box::new(status));
-            self.errands.push(Errand { seen, of, calls, answer: None });
+            self.start(Of::Status(Box::new(status)), calls);
         }
         for finalizers in self.queues.take_finalizers(now) {
             let calls = [call::finalizers(&finalizers)].into();
-            let of = Of::Finalizers(finalizers);
-            self.errands.push(Errand { seen, of, calls, answer: None });
+            self.start(Of::Finalizers(finalizers), calls);
         }
         Ok(())
     }
@@ -102,9 +100,7 @@ impl QueueController {
             !is_outdated
         });
         let calls = [(write.key.clone(), call::decision(&write))].into();
-        let seen = Seen::by(&self.watches);
-        let of = Of::Decision(Box::new(write), is_urgent);
-        self.errands.push(Errand { seen, of, calls, answer: None });
+        self.start(Of::Decision(Box::new(write), is_urgent), calls);
     }
 
     fn meddle(&self, write: &mut Write) {
@@ -161,8 +157,7 @@ impl QueueController {
                 }
             }
         }
-        let seen = Seen::by(&self.watches);
-        self.errands.push(Errand { seen, of, calls, answer: None });
+        self.start(of, calls);
     }
 
     pub(super) fn end_pass(&mut self, of: &Of, now: Timestamp) {

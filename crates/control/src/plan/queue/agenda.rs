@@ -48,6 +48,8 @@ pub(super) struct Agenda {
     pub orders: BTreeMap<Key, Order>,
     /// Whether some of them may be told so now.
     pub has_orders: bool,
+    /// Workloads whose admission is to be said again: nobody knows what became of it.
+    pub repeats: BTreeSet<Key>,
     /// Workloads to look at again at a time.
     timers: BTreeSet<(Timestamp, Key)>,
     /// Workloads whose condition has other words by now.
@@ -91,6 +93,7 @@ impl Agenda {
             || !self.joined.is_empty()
             || !self.to_write.is_empty()
             || self.has_orders
+            || !self.repeats.is_empty()
             || !self.finalizers.is_empty();
         if is_due {
             return Some(Timestamp::MIN);

@@ -8,8 +8,7 @@ use lockstep_api::{
     quantity,
 };
 
-use super::{Checker, QueueBook, Violation, WorkBook, ensure};
-use crate::watch::Seen;
+use super::{Admitter, Checker, QueueBook, Violation, WorkBook, ensure};
 
 /// Of each flavor, thousandths.
 pub(super) type Usage = BTreeMap<String, i64>;
@@ -17,18 +16,13 @@ pub(super) type Usage = BTreeMap<String, i64>;
 impl Checker {
     /// Who is admitted finds room: in its queue, with what that may borrow, and in its cohort.
     /// What others have admitted whom nobody could know of is no fault of whoever admits.
-    pub(super) fn check_quota(
-        &self,
-        book: &WorkBook,
-        (number, seen): (usize, Seen),
-    ) -> Result<(), Violation> {
+    pub(super) fn check_quota(&self, book: &WorkBook, admitter: Admitter) -> Result<(), Violation> {
         let Some(name) = queue_of(&book.workload) else { return Ok(()) };
         let Some(queue) = self.queues.clusters.get(name) else {
             return Err(Violation(format!("{} is admitted by nobody, {name}", book.name)));
         };
-        let is_known = |other: &&WorkBook| {
-            other.admitted.is_some_and(|(by, at)| by == number || at <= seen.workloads)
-        };
+        let is_known =
+            |other: &&WorkBook| other.admitted.is_some_and(|admitted| admitter.knows(admitted));
         let holders: Vec<&WorkBook> =
             self.queues.holders().filter(is_known).chain([book]).collect();
         let usage_of = |name: &str| -> Usage {

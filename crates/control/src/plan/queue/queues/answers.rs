@@ -14,8 +14,8 @@ use crate::{
     plan::{
         Key, Refusal, RefusalKind,
         queue::{
-            conditions,
-            entry::{FlightKind, Place, holds_quota},
+            Cycle, Decision, conditions, decide,
+            entry::{Entry, Flight, FlightKind, Place, holds_quota},
         },
     },
 };
@@ -23,10 +23,6 @@ use crate::{
 /// Back-off of a workload whose admission the API did not take: at first, and at most.
 pub(super) const RETRY_FIRST: Duration = Duration::from_millis(100);
 pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long an admission counts of which nobody knows what became: it was not answered, or it met
-/// another version of the workload, which may be of its own making. There will be news of it; what
-/// is unknown is not undone.
-const DOUBT: Duration = Duration::from_secs(60);
 
 impl Queues {
     /// A decision was carried out: the workload as the API answered.
@@ -73,9 +69,13 @@ impl Queues {
         // Whoever has news already need not wait for it.
         let is_stale = entry.version == flight.version;
         match flight.kind {
-            FlightKind::Admit(_) if is_in_doubt(refusal.kind, is_stale) => {
-                // It may have been carried out: it counts until that is known.
-                let until = after(now, DOUBT);
+            FlightKind::Admit(_) if is_stale && is_in_doubt(refusal.kind) => {
+                // It may have been carried out: it counts until that is known. To say the same of
+                // the same version again does no harm, and may be what tells. Where there is
+                // another version already there will be news of it.
+                let delay = self.backoff.failed(key);
+                let is_told = refusal.kind == RefusalKind::Conflict;
+                let until = after(now, if is_told { RETRY_MAX } else { delay });
                 entry.refused_until = Some(until);
                 entry.flight = Some(flight);
                 let old = entry.timer;
@@ -105,6 +105,27 @@ impl Queues {
             }
         }
         self.settle(key, now);
+    }
+
+    /// Whether a workload was admitted here and nobody knows yet what became of that.
+    pub fn is_admitting(&self, key: &Key) -> bool {
+        self.workloads.get(key).is_some_and(Entry::is_admitting)
+    }
+
+    /// Says again what was decided about those of whom nobody knows whether it was carried out.
+    pub(in crate::plan::queue) fn repeat(&mut self, now: Timestamp, cycle: &mut Cycle) {
+        for key in std::mem::take(&mut self.agenda.repeats) {
+            let Some(entry) = self.workloads.get_mut(&key) else { continue };
+            let Some(Flight { version, kind: FlightKind::Admit(admission), .. }) = &entry.flight
+            else {
+                continue;
+            };
+            let (version, admission) = (*version, Arc::clone(admission));
+            let id = self.next_id;
+            self.next_id += 1;
+            cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, id, now)));
+            entry.flight = Some(Flight { id, version, kind: FlightKind::Admit(admission) });
+        }
     }
 
     /// What was decided is done once it can be seen.
@@ -146,12 +167,11 @@ impl Queues {
         let Some(entry) = self.workloads.get_mut(key) else { return };
         entry.timer = None;
         if entry.refused_until.is_some_and(|until| until <= now) {
-            entry.refused_until = None;
-            // Nobody has seen the admission: it was not carried out.
             if entry.is_admitting() {
-                entry.flight = None;
-                self.agenda.orders.remove(key);
+                self.agenda.repeats.insert(key.clone());
+                return;
             }
+            entry.refused_until = None;
         }
         let wakes_others = std::mem::take(&mut entry.wakes_others);
         if wakes_others {
@@ -170,11 +190,12 @@ impl Queues {
     }
 }
 
-/// Whether an admission that seems to be refused may have been carried out all the same.
-fn is_in_doubt(kind: RefusalKind, is_stale: bool) -> bool {
+/// Whether an admission that seems to be refused may have been carried out all the same, while
+/// there is no news of the workload: it was not answered, or it met another version, which may be of
+/// its own making.
+fn is_in_doubt(kind: RefusalKind) -> bool {
     match kind {
-        RefusalKind::Other => true,
-        RefusalKind::Conflict => is_stale,
+        RefusalKind::Other | RefusalKind::Conflict => true,
         RefusalKind::NotFound
         | RefusalKind::AlreadyExists
         | RefusalKind::Refused
