@@ -92,6 +92,9 @@ pub(crate) struct QueueController {
     errands: Vec<Errand>,
     /// How many requests were begun.
     turns: u64,
+    /// Which of them was the first to admit somebody of whom nobody knows yet what became of that,
+    /// and what was seen then. What is said again was decided then.
+    admissions: BTreeMap<Key, (u64, Seen)>,
     /// What it had seen when it planned the request it made last, and which one that was.
     seen: Seen,
     turn: u64,
@@ -129,6 +132,7 @@ impl QueueController {
             is_coming: [false; Kind::COUNT],
             errands: Vec::new(),
             turns: 0,
+            admissions: BTreeMap::new(),
             seen: Seen::default(),
             turn: 0,
             works_at: None,
@@ -171,8 +175,11 @@ impl QueueController {
 
     /// Begins requests that follow each other.
     fn start(&mut self, of: Of, calls: Calls) {
-        let seen = Seen::by(&self.watches);
-        self.errands.push(Errand { turn: self.turns, seen, of, calls, answer: None });
+        let (mut turn, mut seen) = (self.turns, Seen::by(&self.watches));
+        if let Of::Decision(write, true) = &of {
+            (turn, seen) = *self.admissions.entry(write.key.clone()).or_insert((turn, seen));
+        }
+        self.errands.push(Errand { turn, seen, of, calls, answer: None });
         self.turns += 1;
     }
 

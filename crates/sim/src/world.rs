@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use lockstep_api::{kueue::WaitForPodsReady, reasons::kueue::workload::WAITING};
+use lockstep_api::{
+    kueue::WaitForPodsReady,
+    reasons::kueue::workload::{QUOTA_RESERVED, WAITING},
+};
 use lockstep_control::plan::{
     job::Options,
     jobset::{self, JobSets},
@@ -171,7 +174,8 @@ impl World {
     }
 
     /// What a controller that starts anew must not change. In which words somebody is told why he
-    /// waits may change: his place in the queue is not told whenever another leaves it.
+    /// waits may change: his place in the queue is not told whenever another leaves it, and of those
+    /// alike one is told in full.
     fn state(&self) -> Vec<String> {
         let api = &self.cluster.api;
         if self.sort != Sort::Queues {
@@ -185,6 +189,8 @@ impl World {
             for said in conditions.into_iter().flatten() {
                 if said["type"] == WAITING {
                     *said = serde_json::Value::Null;
+                } else if said["type"] == QUOTA_RESERVED && said["status"] == "False" {
+                    said["message"] = serde_json::Value::Null;
                 }
             }
             object.to_string()

@@ -47,6 +47,7 @@ impl QueueController {
         // Of whoever knows everything, and waits for no answer, can be told whom it must not pass.
         let is_behind = |watch: &Watch| watch.is_behind(&cluster.api);
         let knows_all = self.errands.is_empty() && !self.watches.iter().any(is_behind);
+        self.admissions.retain(|key, _| self.queues.is_admitting(key));
         let cycle = self.queues.cycle(now);
         let number = self.number;
         cluster.say(ACTOR, || {
@@ -79,10 +80,13 @@ impl QueueController {
         Ok(())
     }
 
-    /// The names of those that are admitted.
+    /// The names of those that are admitted, and were not already.
     fn admitted(&self, decisions: &[Decision]) -> BTreeSet<String> {
         let admitted = decisions.iter().filter_map(|decision| match decision {
-            Decision::Admit(write) => Some(write.key.name.clone()),
+            Decision::Admit(write) => {
+                let is_said_again = self.admissions.contains_key(&write.key);
+                (!is_said_again).then(|| write.key.name.clone())
+            }
             Decision::Preempt(_) | Decision::Pend(_) => None,
         });
         admitted.collect()

@@ -130,7 +130,7 @@ self.repeat(now, &mut cycle);
             let write = decide::preempt(entry, &victim, &preemptor, reason, (id, now));
             self.next_id += 1;
             if let Some(entry) = self.workloads.get_mut(&key) {
-                entry.flight = Some(Flight { id, version: entry.version, kind: FlightKind::Evict });
+                entry.flight = Some(Flight::new(id, entry.version, FlightKind::Evict, now));
             }
             cycle.decisions.push(Decision::Preempt(write));
         }

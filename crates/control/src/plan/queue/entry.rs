@@ -70,9 +70,16 @@ pub(super) struct Holding {
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub id: u64,
-    /// The version it was decided on.
+    /// When it was decided, and on which version.
+    pub at: Timestamp,
     pub version: u64,
     pub kind: FlightKind,
+}
+
+impl Flight {
+    pub(super) fn new(id: u64, version: u64, kind: FlightKind, at: Timestamp) -> Self {
+        Self { id, at, version, kind }
+    }
 }
 
 #[derive(Clone, Debug)]

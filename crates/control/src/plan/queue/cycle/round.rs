@@ -333,11 +333,8 @@ impl Queues {
         let considered = nominee.assignment.considered();
         let write = decide::admit(entry, &admission, &considered, (id, now));
         cycle.decisions.push(Decision::Admit(write));
-        entry.flight = Some(Flight {
-            id,
-            version: entry.version,
-            kind: FlightKind::Admit(Arc::new(admission)),
-        });
+        let kind = FlightKind::Admit(Arc::new(admission));
+        entry.flight = Some(Flight::new(id, entry.version, kind, now));
         round.moved.insert(self.ledger.tree(&nominee.queue));
         self.settle(&nominee.rank.key, now);
     }

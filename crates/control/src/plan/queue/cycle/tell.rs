@@ -93,7 +93,7 @@ impl Queues {
         self.agenda.forget_words(key, entry.words_at.take());
         if change != Change::Nothing {
             self.next_id += 1;
-            entry.flight = Some(Flight { id, version: entry.version, kind: FlightKind::Pend });
+            entry.flight = Some(Flight::new(id, entry.version, FlightKind::Pend, now));
             cycle.decisions.push(Decision::Pend(write));
         }
     }

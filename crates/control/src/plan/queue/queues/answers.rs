@@ -15,7 +15,7 @@ use crate::{
         Key, Refusal, RefusalKind,
         queue::{
             Cycle, Decision, conditions, decide,
-            entry::{Entry, Flight, FlightKind, Place, holds_quota},
+            entry::{Entry, FlightKind, Holding, Place, holds_quota},
         },
     },
 };
@@ -23,6 +23,9 @@ use crate::{
 /// Back-off of a workload whose admission the API did not take: at first, and at most.
 pub(super) const RETRY_FIRST: Duration = Duration::from_millis(100);
 pub(super) const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// After which time without news an admission was not carried out.
+const DOUBT: Duration = Duration::from_secs(60);
 
 impl Queues {
     /// A decision was carried out: the workload as the API answered.
@@ -115,17 +118,44 @@ impl Queues {
     /// Says again what was decided about those of whom nobody knows whether it was carried out.
     pub(in crate::plan::queue) fn repeat(&mut self, now: Timestamp, cycle: &mut Cycle) {
         for key in std::mem::take(&mut self.agenda.repeats) {
-            let Some(entry) = self.workloads.get_mut(&key) else { continue };
-            let Some(Flight { version, kind: FlightKind::Admit(admission), .. }) = &entry.flight
-            else {
+            let Some(entry) = self.workloads.get(&key).filter(|it| it.is_admitting()) else {
                 continue;
             };
-            let (version, admission) = (*version, Arc::clone(admission));
-            let id = self.next_id;
+            if self.is_overdrawn(entry) {
+                self.wait_for_news(&key, now);
+                continue;
+            }
+            let Some(entry) = self.workloads.get_mut(&key) else { continue };
+            let Some(flight) = &mut entry.flight else { continue };
+            let FlightKind::Admit(admission) = &flight.kind else { continue };
+            let (id, admission) = (self.next_id, Arc::clone(admission));
             self.next_id += 1;
+            flight.id = id;
             cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, id, now)));
-            entry.flight = Some(Flight { id, version, kind: FlightKind::Admit(admission) });
         }
+    }
+
+    /// Whether others were given what a workload holds: to say again that it has it would be wrong.
+    fn is_overdrawn(&self, entry: &Entry) -> bool {
+        let Place::Holding(Holding { queue, held, .. }) = &entry.place else { return false };
+        held.usage.keys().any(|what| self.ledger.available(queue, what) < 0)
+    }
+
+    /// An admission that cannot be said again was not carried out if there is no news of it for
+    /// long enough.
+    fn wait_for_news(&mut self, key: &Key, now: Timestamp) {
+        let Some(entry) = self.workloads.get_mut(key) else { return };
+        let Some(flight) = &entry.flight else { return };
+        let until = after(flight.at, DOUBT);
+        if until > now {
+            let old = entry.timer;
+            entry.timer = self.agenda.set_timer(key, old, Some(until));
+            return;
+        }
+        entry.flight = None;
+        entry.refused_until = None;
+        self.agenda.orders.remove(key);
+        self.settle(key, now);
     }
 
     /// What was decided is done once it can be seen.

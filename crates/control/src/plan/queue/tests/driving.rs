@@ -129,6 +129,24 @@ fn an_admission_in_doubt_counts_until_it_is_known() {
 }
 
 #[test]
+fn an_admission_in_doubt_is_not_said_again_of_what_others_were_given() {
+    let mut world = World::new(&[("q", gpus(4, json!({})))]);
+    world.add("a", "q", 3, 0, 0);
+    let write = world.cycle().decisions[0].write().clone();
+    world.queues.refused(&write.key, write.id, &refusal(RefusalKind::Other), world.now);
+    // Another leader has admitted somebody.
+    world.add("b", "q", 3, 0, 1);
+    world.change("b", |b| b.status = Some(write.status.clone()));
+    world.now = at(130);
+    assert_eq!(world.cycle().decisions, []);
+    // After so long a time without news it was not carried out.
+    world.now = at(161);
+    world.run();
+    assert_eq!(world.quota("a").0, "WaitingForQuota");
+    assert_eq!(world.holding(), BTreeSet::from(["b"]));
+}
+
+#[test]
 fn an_admission_of_a_version_that_is_gone_was_never_carried_out() {
     let mut world = World::new(&[("q", gpus(4, json!({})))]);
     world.add("a", "q", 3, 0, 0);
