@@ -175,7 +175,7 @@ impl World {
 
     /// What a controller that starts anew must not change. In which words somebody is told why he
     /// waits may change: his place in the queue is not told whenever another leaves it, and of those
-    /// alike one is told in full.
+    /// alike only the one that was tried is told in full.
     fn state(&self) -> Vec<String> {
         let api = &self.cluster.api;
         if self.sort != Sort::Queues {
@@ -185,6 +185,7 @@ impl World {
         let without_words = |object: &std::sync::Arc<lockstep_store::Object>| {
             let mut object = serde_json::Value::from(object.json());
             object["metadata"]["resourceVersion"] = serde_json::Value::Null;
+            object["status"]["resourceRequests"] = serde_json::Value::Null;
             let conditions = object["status"]["conditions"].as_array_mut();
             for said in conditions.into_iter().flatten() {
                 if said["type"] == WAITING {
