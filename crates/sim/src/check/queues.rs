@@ -227,7 +227,7 @@ impl Checker {
 
     /// Quota is given back when nothing runs any more that needs it.
     fn check_released(&self, book: &WorkBook, author: Author) -> Result<(), Violation> {
-        let Author::Queues { number, seen } = author else { return Ok(()) };
+        let Author::Queues { number, seen, .. } = author else { return Ok(()) };
         if book.is(kinds::FINISHED) {
             return Ok(());
         }

@@ -28,7 +28,7 @@ impl Queues {
         for key in self.agenda.take_timers(now) {
             self.timer_ended(&key, now);
         }
-self.repeat(now, &mut cycle);
+        self.repeat(now, &mut cycle);
         self.wake(now);
         let Settings { decisions_max, visits_max, .. } = self.settings;
         let mut sweep = Sweep::default();

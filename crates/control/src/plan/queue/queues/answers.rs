@@ -131,7 +131,7 @@ impl Queues {
             let (id, admission) = (self.next_id, Arc::clone(admission));
             self.next_id += 1;
             flight.id = id;
-            cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, id, now)));
+            cycle.decisions.push(Decision::Admit(decide::admit(entry, &admission, "", (id, now))));
         }
     }
 

@@ -167,10 +167,9 @@ impl Both {
                 }
                 Step::Emit(event) => self.note(&event),
                 Step::Note(_) => {}
-                Step::Deactivate
-                | Step::SetPriority(_)
-                | Step::RemoveFinalizer
-                | Step::Delete => panic!("nobody asks for {step:?}"),
+                Step::Deactivate | Step::SetPriority(_) | Step::RemoveFinalizer | Step::Delete => {
+                    panic!("nobody asks for {step:?}")
+                }
             }
         }
         self.workloads.done(&key, self.now);
