@@ -12,9 +12,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use crate::ticket::Key;
@@ -32,18 +34,46 @@ const BACKLOG: u32 = 4096;
 const STRANGERS_MAX: usize = 2048;
 /// How long one may take to do so.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// How many of them may be in a handshake of TLS. Thousands at once would all come to its end at
+/// the same time, and that later than they wait for it: each costs a good part of a millisecond.
+const HANDSHAKES_MAX: usize = 128;
+/// How long one may have waited for its turn. An agent gives up after five seconds
+/// ([`crate::agent`]): a handshake that is begun shortly before that is wasted, and if the oldest
+/// are always served first, so are all of them. It comes again, to the end of the line.
+const TURN_WITHIN: Duration = Duration::from_secs(3);
+
+/// Lets this process have as many connections as it may, and says how many files that is: most
+/// machines start programs with a limit of a thousand, which they may raise. What it starts is
+/// given the same limit.
+pub fn raise_open_files() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => raised.current,
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files stays {:?}", limit.current);
+            limit.current
+        }
+    }
+}
 
 /// Where agents connect to.
 pub struct Hub {
     key: Key,
     gangs: RwLock<HashMap<String, Gang>>,
     strangers: Semaphore,
+    handshakes: Semaphore,
 }
 
 impl Hub {
     /// A hub that takes tickets of this key.
     pub fn new(key: Key) -> Arc<Self> {
-        Arc::new(Self { key, gangs: RwLock::default(), strangers: Semaphore::new(STRANGERS_MAX) })
+        Arc::new(Self {
+            key,
+            gangs: RwLock::default(),
+            strangers: Semaphore::new(STRANGERS_MAX),
+            handshakes: Semaphore::new(HANDSHAKES_MAX),
+        })
     }
 
     /// From now on agents of this job are let in.
@@ -102,12 +132,17 @@ impl Hub {
     }
 
     async fn welcome_encrypted(&self, stream: TcpStream, tls: &TlsAcceptor) -> io::Result<()> {
+        let came = Instant::now();
         // In turn, and with one permit for all of it: whoever has been through the costly part is
         // not sent away because others wait for it.
         let Ok(permit) = self.strangers.acquire().await else { return Ok(()) };
         let accepting = async {
-            if stream.ready(Interest::READABLE).await?.is_read_closed() {
-                // It has given up meanwhile. Thousands may have, and each would cost as much.
+            // Who says nothing takes no turn.
+            stream.ready(Interest::READABLE).await?;
+            let _turn = self.handshakes.acquire().await;
+            let is_gone = stream.ready(Interest::READABLE).await?.is_read_closed();
+            if is_gone || came.elapsed() > TURN_WITHIN {
+                // Thousands may have given up meanwhile, and each would cost as much.
                 return Err(io::ErrorKind::ConnectionAborted.into());
             }
             tls.accept(stream).await
@@ -140,4 +175,52 @@ pub(crate) fn admit(
         return Err(Refusal::Ticket);
     }
     Ok((gang, seat))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::{PrivateKeyDer, ServerName};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+
+    fn both_ends() -> (TlsAcceptor, TlsConnector) {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let client = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        (Arc::new(server).into(), Arc::new(client).into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_waited_too_long_for_a_handshake_is_sent_away_before_it() {
+        let (acceptor, connector) = both_ends();
+        let hub = Hub::new(Key::new(&[7; 32]));
+        let listener = Hub::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(Arc::clone(&hub).serve(listener, Some(acceptor)));
+        let all = u32::try_from(HANDSHAKES_MAX).unwrap();
+        for (waits, is_served) in [(TURN_WITHIN / 2, true), (TURN_WITHIN * 2, false)] {
+            let turns = hub.handshakes.acquire_many(all).await.unwrap();
+            let stream = TcpStream::connect(address).await.unwrap();
+            let name = ServerName::try_from("127.0.0.1").unwrap();
+            let shaking = tokio::spawn(connector.connect(name, stream));
+            tokio::time::sleep(waits).await;
+            assert!(!shaking.is_finished(), "others are at it");
+            drop(turns);
+            assert_eq!(shaking.await.unwrap().is_ok(), is_served, "after {waits:?}");
+        }
+    }
 }

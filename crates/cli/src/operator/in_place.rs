@@ -12,7 +12,7 @@ use lockstep_operator::{
     process::{AgentSource, Door, Way, Wiring},
 };
 use lockstep_restart::{
-    hub::Hub,
+    hub::{Hub, raise_open_files},
     place::Place,
     ticket::Key,
     valkey::{Bus, Server},
@@ -121,6 +121,8 @@ impl Options {
         let (host, port) = split(address)?;
         let bind = self.restart_bind_address.unwrap_or_else(|| ([0, 0, 0, 0], port).into());
         let tls = identity.serve_as(&host)?;
+        // Each agent is an open file.
+        raise_open_files();
         let listener =
             Hub::bind(bind).with_context(|| format!("cannot listen on {bind} for agents"))?;
         let hub = Hub::new(identity.key.clone());

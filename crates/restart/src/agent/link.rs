@@ -1,7 +1,7 @@
 //! The connection to whoever leads. It is always being made or kept; nothing waits for it.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lockstep_control::plan::restart::{Order, Worker};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -41,6 +41,9 @@ pub(super) enum News {
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// The longest for an agent whose worker is down: it is what all others wait for.
 const URGENT_WAIT: Duration = Duration::from_millis(500);
+/// How long a connection has to last for its end to be no reason to wait longer than at first.
+/// Nothing need be said on it: an agent that is where it should be is told nothing.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// Keeps an agent connected.
 pub(super) struct Link {
@@ -82,7 +85,13 @@ impl Link {
 
     async fn once(&mut self, has_heard: &mut bool) -> io::Result<()> {
         match self.via.clone() {
-            Via::Hub(address, trust) => self.talk(dial(&address, &trust).await?, has_heard).await,
+            Via::Hub(address, trust) => {
+                let stream = dial(&address, &trust).await?;
+                let begun = Instant::now();
+                let ended = self.talk(stream, has_heard).await;
+                *has_heard |= begun.elapsed() >= LASTING;
+                ended
+            }
             Via::Bus(server, job) => self.talk_on_bus(&server, &job, has_heard).await,
         }
     }

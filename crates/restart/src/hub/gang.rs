@@ -1,5 +1,8 @@
 //! One gang: its orchestrator, and the task that does what the orchestrator asks for.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -115,8 +118,9 @@ impl Gang {
             told,
             detected: HashMap::new(),
             inbox: inbox.downgrade(),
+            inputs,
         };
-        let task = tokio::spawn(task.run(inputs)).abort_handle();
+        let task = tokio::spawn(task.run()).abort_handle();
         Self { inbox, roster, record, links: Arc::default(), task }
     }
 
@@ -229,34 +233,31 @@ struct Task {
     detected: HashMap<u32, Duration>,
     /// For what comes back from the store; it does not keep the task alive.
     inbox: mpsc::WeakSender<Input>,
+    inputs: mpsc::Receiver<Input>,
 }
 
 impl Task {
-    async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
+    async fn run(mut self) {
         let mut batch = Vec::with_capacity(BATCH);
         self.carry_out();
         loop {
             let now = self.now();
             let wait = self.machine.deadline().map(|at| at.since(now));
-            let received = async {
-                match wait {
-                    None => Some(inputs.recv_many(&mut batch, BATCH).await),
-                    Some(wait) => {
-                        let next = inputs.recv_many(&mut batch, BATCH);
-                        tokio::time::timeout(wait, next).await.ok()
-                    }
-                }
+            let next = self.inputs.recv_many(&mut batch, BATCH);
+            let received = match wait {
+                None => Some(next.await),
+                Some(wait) => tokio::time::timeout(wait, next).await.ok(),
             };
-            match received.await {
-                Some(0) => break,
-                Some(_) => {}
-                None => {
-                    let now = self.now();
-                    self.machine.tick(now);
-                }
+            if received == Some(0) {
+                break;
             }
             for input in batch.drain(..) {
                 self.take(input);
+            }
+            // Also while more comes in without a pause, as from thousands that wait.
+            let now = self.now();
+            if self.machine.deadline().is_some_and(|at| at <= now) {
+                self.machine.tick(now);
             }
             self.carry_out();
         }
@@ -389,6 +390,13 @@ impl Task {
 /// However it ends, nobody is left waiting for it.
 impl Drop for Task {
     fn drop(&mut self) {
+        // Nor those who have just come.
+        self.inputs.close();
+        while let Ok(input) = self.inputs.try_recv() {
+            if let Input::Connected { way, .. } = input {
+                way.alone.close();
+            }
+        }
         self.close_all();
     }
 }
