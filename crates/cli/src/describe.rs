@@ -247,6 +247,11 @@ fn moment(value: &Value) -> String {
     }
 }
 
+/// That a suspended job is in a queue, and how to learn more.
+fn waits_in(queue: &str, job: &str) -> String {
+    format!("the job is in LocalQueue {queue}, which starts it; see: lockstep why {job}")
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -365,6 +370,18 @@ mod tests {
         let screens = [waiting, running, asleep, pool, stopped, door, flavor];
         let screens = screens.map(|object| describe(&object, &seen, now()));
         golden::check("describe-queueing.txt", &screens.join("\n\n"));
+    }
+
+    #[test]
+    fn who_waits_in_a_queue_is_not_told_to_resume() {
+        for (api, kind) in [("batch/v1", "Job"), ("jobset.x-k8s.io/v1alpha2", "JobSet")] {
+            let labels = json!({"kueue.x-k8s.io/queue-name": "team"});
+            let object = json!({"apiVersion": api, "kind": kind, "spec": {"suspend": true},
+                "metadata": {"name": "train", "namespace": "d", "labels": labels}});
+            let said = describe(&object, &Seen::default(), now());
+            let want = "the job is in LocalQueue team, which starts it; see: lockstep why train";
+            assert!(said.contains(want) && !said.contains("set spec.suspend"), "{said}");
+        }
     }
 
     #[test]

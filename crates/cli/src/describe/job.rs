@@ -8,7 +8,9 @@ use super::{
     agent, moment, object_annotations, owner,
     template::{self, list},
     text::{Text, scalar},
+    waits_in,
 };
+use crate::run::job::Job;
 
 /// So many letters of a list of indexes are shown, and up to the next comma.
 const INDEXES_SHOWN: usize = 50;
@@ -27,6 +29,10 @@ pub(super) fn describe(job: &Value, text: &mut Text) {
     text.field(0, "Completions", if completions.is_empty() { "<unset>" } else { &completions });
     text.known(0, "Completion Mode", &spec["completionMode"]);
     text.known(0, "Suspend", &spec["suspend"]);
+    let seen = Job::read(job);
+    if let Some(queue) = seen.queue.as_deref().filter(|_| seen.is_suspended && !seen.has_ended()) {
+        text.field(0, "Waiting", waits_in(queue, &seen.name));
+    }
     text.known(0, "Backoff Limit", &spec["backoffLimit"]);
     text.known(0, "Backoff Limit Per Index", &spec["backoffLimitPerIndex"]);
     text.known(0, "Max Failed Indexes", &spec["maxFailedIndexes"]);

@@ -13,6 +13,7 @@ use super::{
     moment, object_head,
     template::list,
     text::{Text, scalar},
+    waits_in,
 };
 use crate::run::{
     job::{self, Job, Why},
@@ -72,6 +73,9 @@ fn state(set: &JobSet) -> String {
 
 /// What it waits for, as far as the JobSet and its Jobs tell.
 fn why_waits(set: &JobSet, jobs: &[Job]) -> Option<String> {
+    if let Some(queue) = set.queue.as_deref().filter(|_| set.is_suspended() && !set.has_ended()) {
+        return Some(waits_in(queue, &set.name));
+    }
     if let Some(hindrance) = set.hindrance() {
         return Some(format!("the JobSet {hindrance}"));
     }

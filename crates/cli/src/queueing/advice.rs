@@ -33,6 +33,10 @@ pub(super) fn advice(
         waiting::WAITING_FOR_PODS_READY => {
             "wait until the pods of those are ready that were admitted before".to_owned()
         }
+        // Its LocalQueue is there, and names the other.
+        waiting::QUEUE_MISSING | quota_reserved::MISCONFIGURED if cluster_queue.is_some() => {
+            format!("make {pool}, or let LocalQueue {queue} name another")
+        }
         waiting::QUEUE_MISSING | quota_reserved::MISCONFIGURED => format!(
             "name a LocalQueue of namespace {namespace} in the label {QUEUE_NAME}, or make {queue}; \
              see those there are with: lockstep queues -n {namespace}"
@@ -80,5 +84,11 @@ mod tests {
             assert!(said.is_some(), "{ours}");
         }
         assert_eq!(advice("SomethingNew", &workload, None), None);
+        let says = |cluster_queue| advice(waiting::QUEUE_MISSING, &workload, cluster_queue);
+        assert_eq!(
+            says(Some("c")).unwrap(),
+            "make ClusterQueue c, or let LocalQueue team name another"
+        );
+        assert!(says(None).unwrap().contains("or make team;"), "{:?}", says(None));
     }
 }
