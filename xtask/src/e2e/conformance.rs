@@ -38,7 +38,7 @@ fn embedded(binary: &Path) -> Result<Summary> {
     let arguments = ["--port", "0", "--in-memory", "--fake-nodes", &nodes];
     let up = Up::start(binary, &folder.path().join("data"), &arguments)?;
     let mut suite = Suite::new("conformance of the embedded cluster", binary);
-    cases(&mut suite, &up.kubeconfig());
+    cases(&mut suite, &up.kubeconfig(), &[]);
     let said = up.said();
     suite.prove("the server never panicked", |_| calm(&said));
     Ok(suite.finish())
@@ -58,19 +58,20 @@ fn real(binary: &Path) -> Result<Summary> {
     operator::refuses(&mut suite, binary, &kubeconfig);
     definition(&mut suite);
     let operators = operator::compete(&mut suite, binary, &kubeconfig, control_plane.path())?;
-    cases(&mut suite, &kubeconfig);
+    cases(&mut suite, &kubeconfig, &[]);
     screens(&mut suite);
     operator::hand_over(&mut suite, operators);
     bus::restarts(&mut suite, binary, &kubeconfig, control_plane.path())?;
     Ok(suite.finish())
 }
 
-/// Runs all cases; each is a check of the suite.
-fn cases(suite: &mut Suite, kubeconfig: &Path) {
+/// Runs the cases with such names, or all; each is a check of the suite.
+fn cases(suite: &mut Suite, kubeconfig: &Path, names: &[&str]) {
     let run = || -> Result<String> {
         let output = Command::new(shell::target().join("debug/conformance"))
             .arg("--kubeconfig")
             .arg(kubeconfig)
+            .args(names)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
