@@ -43,6 +43,11 @@ pub fn restarts(meta: &ObjectMeta) -> Option<u32> {
     meta.annotations.as_ref()?.get(IN_PLACE_RESTARTS)?.parse().ok()
 }
 
+/// Whether a worker that has succeeded takes part when others restart.
+fn rejoins(said: Option<&str>) -> bool {
+    said != Some("false")
+}
+
 /// Where in a pod the worker is: the container called so, or the first.
 pub fn worker_at(pod: &PodSpec) -> Option<usize> {
     let named = pod.containers.iter().position(|container| container.name == WORKER);
@@ -132,13 +137,50 @@ fn group_faults(group: &ReplicatedJob, path: &Path) -> ErrorList {
         );
         errors.push(FieldError::invalid(&path.child("completions"), job.completions, &why));
     }
+    errors.extend(index_faults(job, &path));
     let Some(pod) = &job.template.spec else { return errors };
-    let Some(at) = worker_at(pod) else { return errors };
-    if pod.containers[at].command.as_ref().is_none_or(Vec::is_empty) {
+    if let Some(at) = worker_at(pod) {
+        let path = path.child("template").child("spec").child("containers").index(at);
+        errors.extend(worker_faults(&pod.containers[at], &path));
+    }
+    errors
+}
+
+/// An index that has failed for good, while its Job goes on, would never come to the barrier.
+fn index_faults(job: &JobSpec, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if job.backoff_limit_per_index.is_some() {
+        let why = "workers that restart in place succeed together or fail together: an index of \
+                   its own that fails would be waited for for ever";
+        errors.push(FieldError::forbidden(&path.child("backoffLimitPerIndex"), why));
+    }
+    let rules = job.pod_failure_policy.iter().flat_map(|policy| &policy.rules);
+    for (at, _) in rules.enumerate().filter(|(_, rule)| rule.action == "FailIndex") {
+        let why = "workers that restart in place succeed together or fail together: use FailJob, \
+                   and the failure policy of the set decides";
+        let path = path.child("podFailurePolicy").child("rules").index(at).child("action");
+        errors.push(FieldError::invalid(&path, "FailIndex", why));
+    }
+    errors
+}
+
+fn worker_faults(worker: &Container, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if worker.command.as_ref().is_none_or(Vec::is_empty) {
         let why = "a worker that restarts in place is started by its agent, which cannot know the \
                    command of an image: say here what to run";
-        let path = path.child("template").child("spec").child("containers").index(at);
         errors.push(FieldError::required(&path.child("command"), why));
+    }
+    // Readiness may be asked for: nobody is killed for the answer.
+    for (name, probe) in
+        [("livenessProbe", &worker.liveness_probe), ("startupProbe", &worker.startup_probe)]
+    {
+        if probe.is_some() {
+            let why = "would kill a worker that waits for the others to restart in place: a sign \
+                       of life is LOCKSTEP_HEARTBEAT_FILE or LOCKSTEP_HEARTBEAT_PATTERN with \
+                       LOCKSTEP_HEARTBEAT_TIMEOUT in its env";
+            errors.push(FieldError::forbidden(&path.child(name), why));
+        }
     }
     errors
 }
@@ -153,6 +195,15 @@ pub(super) fn validate(object: &Json, old: Option<&Json>, spec: &JobSetSpec) -> 
     {
         let path = Path::new("metadata").child("annotations").key(IN_PLACE_TIMEOUT);
         let why = "cannot be added or taken away: the agents around the workers come with the set";
+        return vec![FieldError::forbidden(&path, why)];
+    }
+    if let Some(old) = old.filter(|old| said(old, IN_PLACE_TIMEOUT).is_some())
+        && rejoins(said(old, IN_PLACE_REJOIN).as_deref())
+            != rejoins(said(object, IN_PLACE_REJOIN).as_deref())
+    {
+        let path = Path::new("metadata").child("annotations").key(IN_PLACE_REJOIN);
+        let why = "cannot be changed: workers that were let go cannot come back, and those that \
+                   wait were told to";
         return vec![FieldError::forbidden(&path, why)];
     }
     faults(|key| said(object, key), spec)

@@ -147,3 +147,81 @@ fn times_are_read_as_durations_are() {
     assert_eq!(span("PT1M"), Some(std::time::Duration::from_mins(1)));
     assert_eq!(span("1 day"), None);
 }
+
+#[test]
+fn an_index_that_fails_alone_would_be_waited_for_for_ever() {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut group = worker();
+        group["template"]["spec"]["completionMode"] = json!("Indexed");
+        group["template"]["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+        change(&mut group["template"]["spec"]);
+        faults(&asking(json!({"replicatedJobs": [group]}), "60s", &[]))
+    };
+    let path = "spec.replicatedJobs[0].template.spec";
+    let rule =
+        |action: &str| json!({"action": action, "onExitCodes": {"operator": "In", "values": [42]}});
+    let found = with(&|job| job["backoffLimitPerIndex"] = json!(1));
+    let want = format!(
+        "{path}.backoffLimitPerIndex: Forbidden: workers that restart in place succeed together or \
+         fail together: an index of its own that fails would be waited for for ever"
+    );
+    assert_eq!(found, std::slice::from_ref(&want));
+    let found = with(&|job| {
+        job["backoffLimitPerIndex"] = json!(1);
+        job["podFailurePolicy"] = json!({"rules": [rule("Ignore"), rule("FailIndex")]});
+    });
+    let rules = format!(
+        "{path}.podFailurePolicy.rules[1].action: Invalid value: \"FailIndex\": workers that \
+         restart in place succeed together or fail together: use FailJob, and the failure policy \
+         of the set decides"
+    );
+    assert_eq!(found, [want, rules]);
+    let found = with(&|job| job["podFailurePolicy"] = json!({"rules": [rule("FailJob")]}));
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn probes_that_kill_do_not_know_that_a_worker_waits_for_others() {
+    let with = |at: usize, probe: &str| {
+        let mut group = worker();
+        let pod = &mut group["template"]["spec"]["template"]["spec"];
+        pod["containers"] = json!([
+            {"name": "sidecar", "image": "i", "command": ["log"]},
+            {"name": "worker", "image": "i", "command": ["train"]},
+        ]);
+        pod["containers"][at][probe] = json!({"exec": {"command": ["true"]}});
+        faults(&asking(json!({"replicatedJobs": [group]}), "60s", &[]))
+    };
+    let path = "spec.replicatedJobs[0].template.spec.template.spec.containers[1]";
+    for probe in ["livenessProbe", "startupProbe"] {
+        let want = format!(
+            "{path}.{probe}: Forbidden: would kill a worker that waits for the others to restart \
+             in place: a sign of life is LOCKSTEP_HEARTBEAT_FILE or LOCKSTEP_HEARTBEAT_PATTERN with \
+             LOCKSTEP_HEARTBEAT_TIMEOUT in its env"
+        );
+        assert_eq!(with(1, probe), [want]);
+        assert_eq!(with(0, probe), Vec::<String>::new(), "of another container");
+    }
+    assert_eq!(with(1, "readinessProbe"), Vec::<String>::new());
+}
+
+#[test]
+fn who_rejoins_is_said_with_the_set_and_never_again() {
+    const REJOIN: &str = "lockstep.dev/inplace-rejoin";
+    let spec = json!({"replicatedJobs": [worker()]});
+    let object = |more: &[(&str, &str)]| -> Json { created(&asking(spec.clone(), "60s", more)) };
+    let (nothing, yes, no) =
+        (object(&[]), object(&[(REJOIN, "true")]), object(&[(REJOIN, "false")]));
+    let said = |new: &Json, old: &Json| -> Vec<String> {
+        JOBSET.validate_update(new, old).iter().map(ToString::to_string).collect()
+    };
+    for (new, old) in [(&yes, &no), (&no, &yes), (&nothing, &no), (&no, &nothing)] {
+        let want = format!(
+            "metadata.annotations[{REJOIN}]: Forbidden: cannot be changed: workers that were let go \
+             cannot come back, and those that wait were told to"
+        );
+        assert_eq!(said(new, old), [want]);
+    }
+    assert_eq!(said(&yes, &nothing), Vec::<String>::new(), "that is what it is without it");
+    assert_eq!(said(&nothing, &yes), Vec::<String>::new());
+}

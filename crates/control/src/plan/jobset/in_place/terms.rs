@@ -109,7 +109,7 @@ fn rules(job: &JobSpec, range: &Range<u32>) -> Vec<ExitRule> {
             is_in: codes.operator == "In",
             codes: codes.values.clone(),
             verdict: match rule.action.as_str() {
-                "FailJob" | "FailIndex" => Verdict::Surrender,
+                "FailJob" => Verdict::Surrender,
                 "Ignore" => Verdict::Ignore,
                 _ => Verdict::Count,
             },
