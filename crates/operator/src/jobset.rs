@@ -165,8 +165,10 @@ impl Controller {
                 self.hear(message);
             }
             let leads = self.leadership.may_send();
-            if let Some(gangs) = &mut self.gangs {
-                gangs.leads(leads);
+            if let Some(gangs) = &mut self.gangs
+                && gangs.leads(leads)
+            {
+                self.jobsets.gangs_lost();
             }
             if leads {
                 self.begin_passes();

@@ -11,7 +11,7 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 
-use super::{JobSetSpec, ReplicatedJob, RestartStrategy, StartupOrder};
+use super::{JobSet, JobSetSpec, JobSetStatus, ReplicatedJob, RestartStrategy, StartupOrder};
 use crate::{
     field::{ErrorList, FieldError, Path},
     json::at,
@@ -41,6 +41,19 @@ pub fn span(text: &str) -> Option<Duration> {
 /// sets that restart in place have it.
 pub fn restarts(meta: &ObjectMeta) -> Option<u32> {
     meta.annotations.as_ref()?.get(IN_PLACE_RESTARTS)?.parse().ok()
+}
+
+/// Whether a set has begun to restart in place, so that its workers have agents. Whoever writes a
+/// set may drop the count, or bring that of another one along: it says so only together with a
+/// status, or when it is the 0 that every set begins with.
+pub fn has_begun(jobset: &JobSet) -> bool {
+    let status = jobset.status.as_ref();
+    let is_told = status
+        .and_then(|status| status.lockstep.as_ref())
+        .is_some_and(|kept| kept.in_place.is_some());
+    let has_run = status.is_some_and(|status| *status != JobSetStatus::default());
+    let is_first = |count| count == 0 && timeout(&jobset.metadata).is_some();
+    is_told || restarts(&jobset.metadata).is_some_and(|count| has_run || is_first(count))
 }
 
 /// Whether a worker that has succeeded takes part when others restart.

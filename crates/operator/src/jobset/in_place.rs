@@ -113,10 +113,11 @@ impl Gangs {
         }
     }
 
-    /// Whether this process may act has changed, perhaps.
-    pub(super) fn leads(&mut self, is_leading: bool) {
+    /// Whether this process may act has changed, perhaps. Says whether it leads from now on: what
+    /// was known of gangs before is then what somebody else has left behind.
+    pub(super) fn leads(&mut self, is_leading: bool) -> bool {
         if self.is_leading == is_leading {
-            return;
+            return false;
         }
         self.is_leading = is_leading;
         let uids: Vec<String> = self.sets.keys().cloned().collect();
@@ -127,23 +128,22 @@ impl Gangs {
                 set.led = None;
             }
         }
+        is_leading
     }
 
     /// A version of a set. To be told before anything is done about it.
     pub(super) fn jobset_seen(&mut self, jobset: &JobSet) {
         let uid = jobset.uid().unwrap_or_default();
-        if !is_led(jobset) {
+        if is_over(jobset) {
             self.jobset_gone(&uid);
-            return;
+        } else if let Some(set) = self.sets.get_mut(&uid) {
+            // Whatever it says by now: once led, its agents need somebody who leads.
+            set.jobset = Arc::new(jobset.clone());
+            set.tell(News::Set(Arc::clone(&set.jobset)));
+        } else if in_place::has_begun(jobset) {
+            self.sets.insert(uid.clone(), Set { jobset: Arc::new(jobset.clone()), led: None });
+            self.lead(&uid);
         }
-        let jobset = Arc::new(jobset.clone());
-        if let Some(set) = self.sets.get_mut(&uid) {
-            set.jobset = Arc::clone(&jobset);
-            set.tell(News::Set(jobset));
-            return;
-        }
-        self.sets.insert(uid.clone(), Set { jobset, led: None });
-        self.lead(&uid);
     }
 
     /// A set is over. Its leader goes before anything else happens, and with it all that it may
@@ -241,11 +241,10 @@ impl Set {
     }
 }
 
-/// Whether the gang of a set is to be led: it has begun to restart in place, and has not ended.
-fn is_led(jobset: &JobSet) -> bool {
+/// Whether nothing of a set is to be led any more.
+fn is_over(jobset: &JobSet) -> bool {
     let has_ended = jobset.status.as_ref().is_some_and(|status| !status.terminal_state.is_empty());
-    let is_going = jobset.metadata.deletion_timestamp.is_some();
-    in_place::restarts(&jobset.metadata).is_some() && !has_ended && !is_going
+    has_ended || jobset.metadata.deletion_timestamp.is_some()
 }
 
 #[cfg(test)]

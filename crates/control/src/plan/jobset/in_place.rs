@@ -19,6 +19,8 @@ pub use inject::inject;
 pub use seats::{Seats, generation};
 pub use terms::terms;
 
+pub(super) use inject::has_agent;
+
 use crate::plan::restart::Record;
 
 /// How the workers of a set reach whoever leads their restarts.

@@ -160,6 +160,11 @@ impl JobSets {
         }
     }
 
+    /// Somebody else may have led the workers of all sets: what was known of them is old.
+    pub fn gangs_lost(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.view.gang_lost());
+    }
+
     /// A listing of all Services begins.
     pub fn services_listing(&mut self) {
         self.routes.services_listing();

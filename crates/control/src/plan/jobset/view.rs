@@ -10,7 +10,10 @@ use lockstep_api::{
     jobset::{EndedJobs, FailurePolicyRule, JobSet, JobSetStatus, MessagePatterns},
 };
 
-use super::{Bucket, Child, Outcome, beyond, in_place::Gang};
+use super::{
+    Bucket, Child, Outcome, beyond,
+    in_place::{self, Gang},
+};
 
 /// One JobSet and its Jobs. Jobs are counted when they or the attempt change, so that a pass costs
 /// what changed.
@@ -178,6 +181,11 @@ impl View {
         is_news
     }
 
+    /// What was known of its workers may be old by now.
+    pub fn gang_lost(&mut self) {
+        self.revision += u64::from(self.gang.take().is_some());
+    }
+
     /// What is known of its workers, if they restart in place.
     pub(super) fn gang(&self) -> Option<&Gang> {
         self.gang.as_deref()
@@ -186,6 +194,12 @@ impl View {
     /// Whether it has Jobs, of any attempt.
     pub(super) fn has_children(&self) -> bool {
         !self.children.is_empty()
+    }
+
+    /// Whether there are agents around workers of its Jobs.
+    pub(super) fn has_agents(&self) -> bool {
+        let specs = self.children.values().filter_map(|child| child.job.spec.as_ref());
+        specs.into_iter().any(in_place::has_agent)
     }
 
     /// The set.

@@ -131,3 +131,41 @@ async fn a_listing_is_told_in_the_order_in_which_pods_were_made() {
     heard.gangs.pod_changed(Change::Put(pod("c", 4, "Pending")));
     assert_eq!(heard.heard(), ["c"]);
 }
+
+#[tokio::test]
+async fn a_set_is_led_from_when_it_has_begun_until_it_is_over() {
+    let mut heard = Heard::new();
+    let gangs = &mut heard.gangs;
+    let is_led = |gangs: &Gangs| gangs.sets.contains_key("set");
+    let count = |jobset: &mut JobSet, count: Option<&str>| {
+        let annotations = jobset.metadata.annotations.as_mut().unwrap();
+        annotations.remove(labels::IN_PLACE_RESTARTS);
+        annotations.extend(count.map(|it| (labels::IN_PLACE_RESTARTS.to_owned(), it.to_owned())));
+    };
+    let mut set = jobset();
+    for (of, is_begun) in [(None, false), (Some("4"), false), (Some("0"), true)] {
+        count(&mut set, of);
+        gangs.jobset_seen(&set);
+        assert_eq!(is_led(gangs), is_begun, "a new set with a count of {of:?}");
+    }
+    // Somebody drops the count.
+    count(&mut set, None);
+    gangs.jobset_seen(&set);
+    assert!(is_led(gangs));
+    // Who has just come sees from the status that there are agents.
+    gangs.jobset_gone("set");
+    let told = json!({"lockstep": {"inPlace": {"epoch": 0}}});
+    set.status = Some(serde_json::from_value(told).unwrap());
+    gangs.jobset_seen(&set);
+    assert!(is_led(gangs));
+    set.status.as_mut().unwrap().terminal_state = "Completed".to_owned();
+    gangs.jobset_seen(&set);
+    assert!(!is_led(gangs));
+}
+
+#[tokio::test]
+async fn who_begins_to_lead_is_told_so_once() {
+    let mut heard = Heard::new();
+    let told = [true, true, false, false, true].map(|leads| heard.gangs.leads(leads));
+    assert_eq!(told, [true, false, false, false, true]);
+}

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use lockstep_api::{
-    jobset::{InPlaceRestart, InPlaceStatus, in_place},
+    jobset::{InPlaceRestart, InPlaceStatus, JobSetStatus, in_place},
     labels::jobset as keys,
     reasons::jobset as reasons,
 };
@@ -33,11 +33,17 @@ pub(in crate::plan::jobset) fn prepare(pass: &mut Pass<'_>) -> Turn {
     if pass.options.in_place.is_none() {
         return Turn::GoOn;
     }
-    let meta = &pass.jobset().metadata;
-    let Some(written) = in_place::restarts(meta) else { return begin(pass) };
+    if !in_place::has_begun(pass.jobset()) {
+        return begin(pass);
+    }
+    let is_new = *pass.view.status() == JobSetStatus::default();
+    if let Some(why) = is_new.then(|| faults(pass)).flatten() {
+        return Turn::Hold(Waiting::Invalid(why));
+    }
     let Some(gang) = pass.view.gang() else { return Turn::Hold(Waiting::RestartRecord) };
     let count = gang.record.restarts.counted.saturating_add(own_restarts(pass.jobset()));
-    if written != count {
+    // Whoever writes the set may have dropped it, or written another.
+    if in_place::restarts(&pass.jobset().metadata) != Some(count) {
         annotate(pass, count);
         return Turn::Hold(Waiting::CatchingUp);
     }
@@ -68,22 +74,29 @@ pub(in crate::plan::jobset) fn with_workers(pass: &Pass<'_>, waiting: Waiting) -
 }
 
 /// A set that asks for restarts in place gets its counter before its first Jobs: they, and none
-/// that were there before, have agents.
+/// that were there before, have agents. A count that it brings along is that of another set.
 fn begin(pass: &mut Pass<'_>) -> Turn {
-    let meta = &pass.jobset().metadata;
-    let annotations = meta.annotations.as_ref();
-    let said = |key: &str| annotations.and_then(|all| all.get(key)).cloned();
-    if said(keys::IN_PLACE_TIMEOUT).is_none() || pass.view.has_children() {
+    let had_begun = pass.view.has_agents();
+    if said(pass, keys::IN_PLACE_TIMEOUT).is_none() || pass.view.has_children() && !had_begun {
         return Turn::GoOn;
     }
-    // Where the API has checked the set there are none.
-    let faults = in_place::faults(said, pass.spec());
-    if !faults.is_empty() {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        return Turn::Hold(Waiting::Invalid(faults.join("; ")));
+    if let Some(why) = faults(pass) {
+        return Turn::Hold(Waiting::Invalid(why));
     }
     annotate(pass, 0);
     Turn::Hold(Waiting::CatchingUp)
+}
+
+/// What is wrong with the set. Where the API has checked it, nothing is.
+fn faults(pass: &Pass<'_>) -> Option<String> {
+    let faults = in_place::faults(|key| said(pass, key), pass.spec());
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    (!faults.is_empty()).then(|| faults.join("; "))
+}
+
+/// What an annotation of the set says.
+fn said(pass: &Pass<'_>, key: &str) -> Option<String> {
+    pass.jobset().metadata.annotations.as_ref()?.get(key).cloned()
 }
 
 /// The ticket that the agents of new Jobs need.

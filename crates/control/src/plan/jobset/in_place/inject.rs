@@ -8,7 +8,7 @@ use k8s_openapi::api::{
         SecretKeySelector, Volume, VolumeMount,
     },
 };
-use lockstep_api::jobset::in_place::worker_at;
+use lockstep_api::jobset::in_place::{worker, worker_at};
 
 use super::{AgentSource, BUS_PASSWORD_KEY, Way, Wiring, secret, ticket_key};
 
@@ -28,11 +28,10 @@ pub fn inject(job: &mut JobSpec, set_name: &str, generation: u32, wiring: &Wirin
     let pod = job.template.spec.get_or_insert_default();
     let grace = pod.termination_grace_period_seconds;
     let Some(worker) = worker_at(pod).and_then(|at| pod.containers.get_mut(at)) else { return };
-    let has = |name: &str| worker.env.iter().flatten().any(|env| env.name == name);
-    if has(ORCHESTRATOR) || has(BUS) {
+    if is_wrapped(worker) {
         return;
     }
-    let grace = grace.filter(|_| !has(GRACE));
+    let grace = grace.filter(|_| !has_env(worker, GRACE));
     let program = match &wiring.agent {
         AgentSource::Path(path) => path.clone(),
         AgentSource::Image(_) => format!("{FOLDER}/lockstep"),
@@ -50,6 +49,19 @@ pub fn inject(job: &mut JobSpec, set_name: &str, generation: u32, wiring: &Wirin
         worker.volume_mounts.get_or_insert_default().push(mount.clone());
         bring(pod, image, mount);
     }
+}
+
+/// Whether there is an agent around the worker of a Job's pods.
+pub(in crate::plan::jobset) fn has_agent(job: &JobSpec) -> bool {
+    worker(job).is_some_and(is_wrapped)
+}
+
+fn is_wrapped(worker: &Container) -> bool {
+    has_env(worker, ORCHESTRATOR) || has_env(worker, BUS)
+}
+
+fn has_env(worker: &Container, name: &str) -> bool {
+    worker.env.iter().flatten().any(|env| env.name == name)
 }
 
 fn wrap(

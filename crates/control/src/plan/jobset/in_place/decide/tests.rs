@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
 use lockstep_api::{jobset::InPlaceRestart, labels::jobset as keys};
 use serde_json::{Value, json};
 
 use super::super::{AgentSource, Way, Wiring, terms};
 use super::*;
-use crate::plan::jobset::{Options, world::World};
+use crate::plan::Key;
+use crate::plan::jobset::{JobSets, Options, world::World};
 use crate::plan::restart::{Record, Restarts};
 
 fn options() -> Options {
@@ -116,10 +119,19 @@ fn what_no_api_has_checked_is_refused_here() {
         let job = jobset.spec.replicated_jobs[0].template.spec.as_mut().unwrap();
         job.template.spec.as_mut().unwrap().containers[0].command = None;
     });
-    world.settle();
-    assert_eq!(world.asked(), Vec::<String>::new());
-    let Some(Waiting::Invalid(why)) = &world.waiting else { panic!("{:?}", world.waiting) };
-    assert!(why.contains("containers[0].command: Required value"), "{why}");
+    let refused = |world: &mut World| {
+        world.settle();
+        assert_eq!(world.asked(), Vec::<String>::new());
+        let Some(Waiting::Invalid(why)) = &world.waiting else { panic!("{:?}", world.waiting) };
+        assert!(why.contains("containers[0].command: Required value"), "{why}");
+    };
+    refused(&mut world);
+    // Nor does a count help that it brings along.
+    world.edit(|jobset| {
+        let zero = (keys::IN_PLACE_RESTARTS.to_owned(), "0".to_owned());
+        jobset.metadata.annotations.get_or_insert_default().extend([zero]);
+    });
+    refused(&mut world);
 }
 
 #[test]
@@ -234,4 +246,76 @@ fn the_set_and_its_gang_share_one_budget() {
     let want = "Failed=True ReachedMaxRestarts: jobset failed due to reaching max number of \
                 restarts (first failed job: js-w-0)";
     assert!(world.conditions().contains(&want.to_owned()), "{:?}", world.conditions());
+}
+
+#[test]
+fn a_count_that_somebody_has_dropped_is_written_again() {
+    let mut world = running(&json!({"failurePolicy": {"maxRestarts": 3}}));
+    world.gang.as_mut().unwrap().record.restarts = Restarts { total: 2, counted: 2 };
+    world.settle();
+    world.asked();
+    let drop_count = |world: &mut World| {
+        world.edit(|jobset| {
+            let annotations = jobset.metadata.annotations.as_mut().unwrap();
+            annotations.remove(keys::IN_PLACE_RESTARTS).unwrap();
+        });
+    };
+    drop_count(&mut world);
+    // Whoever has just come asks the gang first.
+    let gang = world.gang.take();
+    world.settle();
+    assert_eq!((world.asked(), &world.waiting), (vec![], &Some(Waiting::RestartRecord)));
+    world.gang = gang;
+    world.settle();
+    assert_eq!(world.asked(), ["annotate 2"]);
+    // The same where the API keeps nothing of it in the status: the Jobs have agents.
+    world.edit(|jobset| jobset.status.as_mut().unwrap().lockstep = None);
+    drop_count(&mut world);
+    world.settle();
+    assert_eq!(world.asked(), ["annotate 0", "annotate 2", "status"]);
+}
+
+#[test]
+fn a_count_that_a_set_brings_along_is_that_of_another() {
+    let annotations = json!({keys::IN_PLACE_TIMEOUT: "60s", keys::IN_PLACE_RESTARTS: "4"});
+    let more = json!({"failurePolicy": {"maxRestarts": 3}});
+    let mut world = World::with(options(), annotations, spec(&more));
+    assert!(!in_place::has_begun(&world.jobset), "nobody leads it yet");
+    world.settle();
+    assert_eq!((world.asked(), count(&world)), (vec!["annotate 0".to_owned()], Some("0")));
+    assert!(in_place::has_begun(&world.jobset));
+    world.gang = Some(gang(&world));
+    world.settle();
+    assert!(world.jobs.contains_key("js-w-0"), "{:?}", world.asked());
+}
+
+#[test]
+fn who_leads_again_asks_the_gang_before_anything_is_counted() {
+    let mut world = running(&json!({"failurePolicy": {"maxRestarts": 3}}));
+    let mut sets = JobSets::new(options());
+    sets.jobset_seen(&world.jobset, world.now);
+    for job in world.jobs.values() {
+        sets.job_seen(&Arc::new(job.clone()), world.now);
+    }
+    sets.jobsets_listed();
+    sets.jobs_listed(world.now);
+    sets.services_listed(world.now);
+    let key = Key::of(&world.jobset.metadata);
+    let known = Arc::new(world.gang.clone().unwrap());
+    sets.gang_seen(&key, "set", Arc::clone(&known), world.now);
+    // Meanwhile somebody else leads, and counts a restart.
+    world.edit(|jobset| {
+        let one = (keys::IN_PLACE_RESTARTS.to_owned(), "1".to_owned());
+        jobset.metadata.annotations.get_or_insert_default().extend([one]);
+    });
+    sets.jobset_seen(&world.jobset, world.now);
+    sets.gangs_lost();
+    let (_, plan) = sets.next(world.now).unwrap();
+    assert_eq!((plan.steps, plan.waiting), (vec![], Some(Waiting::RestartRecord)));
+    sets.done(&key, world.now);
+    let mut fresh = Gang::clone(&known);
+    fresh.record.restarts = Restarts { total: 1, counted: 1 };
+    sets.gang_seen(&key, "set", Arc::new(fresh), world.now);
+    let (_, plan) = sets.next(world.now).unwrap();
+    assert!(!plan.steps.iter().any(|step| matches!(step, Step::Annotate(_))), "{plan:?}");
 }
