@@ -1,12 +1,18 @@
 //! The agent around a worker. It is put into the templates of the Jobs that a set makes, never into
 //! the set itself: what a user wrote stays as it is.
 
-use k8s_openapi::api::{
-    batch::v1::JobSpec,
-    core::v1::{
-        Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector, PodSpec,
-        SecretKeySelector, Volume, VolumeMount,
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::{
+        batch::v1::JobSpec,
+        core::v1::{
+            Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource,
+            ObjectFieldSelector, PodSpec, ResourceRequirements, SecretKeySelector, SecurityContext,
+            Volume, VolumeMount,
+        },
     },
+    apimachinery::pkg::api::resource::Quantity,
 };
 use lockstep_api::jobset::in_place::{worker, worker_at};
 
@@ -47,7 +53,38 @@ pub fn inject(job: &mut JobSpec, set_name: &str, generation: u32, wiring: &Wirin
             ..VolumeMount::default()
         };
         worker.volume_mounts.get_or_insert_default().push(mount.clone());
-        bring(pod, image, mount);
+        let manners = (resources(worker), security(worker));
+        bring(pod, image, mount, manners);
+    }
+}
+
+/// What a container asks for, and what it may do.
+type Manners = (Option<ResourceRequirements>, SecurityContext);
+
+/// The processors and the memory of a worker. Other resources, such as devices, are not for sharing.
+fn resources(worker: &Container) -> Option<ResourceRequirements> {
+    let own = worker.resources.as_ref()?;
+    let shared = |all: &Option<BTreeMap<String, Quantity>>| {
+        let mut all = all.clone()?;
+        all.retain(|name, _| matches!(name.as_str(), "cpu" | "memory"));
+        (!all.is_empty()).then_some(all)
+    };
+    let (requests, limits) = (shared(&own.requests), shared(&own.limits));
+    let is_any = requests.is_some() || limits.is_some();
+    is_any.then(|| ResourceRequirements { requests, limits, ..ResourceRequirements::default() })
+}
+
+/// As who a worker runs, and nothing that copying a file does not need.
+fn security(worker: &Container) -> SecurityContext {
+    let own = worker.security_context.clone().unwrap_or_default();
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+        run_as_group: own.run_as_group,
+        run_as_non_root: own.run_as_non_root,
+        run_as_user: own.run_as_user,
+        seccomp_profile: own.seccomp_profile,
+        ..SecurityContext::default()
     }
 }
 
@@ -115,13 +152,17 @@ fn value(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), value_from: None }
 }
 
-/// Has the agent copied into the pod before anything else starts there.
-fn bring(pod: &mut PodSpec, image: &str, mount: VolumeMount) {
+/// Has the agent copied into the pod before anything else starts there. What does it asks for no
+/// more than the worker, and may do less: the quota, the class and the security of the pod stay as
+/// they would be without it.
+fn bring(pod: &mut PodSpec, image: &str, mount: VolumeMount, (resources, security): Manners) {
     let copies = Container {
         name: VOLUME.to_owned(),
         image: Some(image.to_owned()),
         args: Some(vec!["agent".to_owned(), "--install".to_owned(), FOLDER.to_owned()]),
         volume_mounts: Some(vec![mount]),
+        resources,
+        security_context: Some(security),
         ..Container::default()
     };
     pod.init_containers.get_or_insert_default().insert(0, copies);
@@ -213,6 +254,40 @@ mod tests {
             password, rest[0], rest[1],
         ]);
         assert_eq!(guarded, want);
+    }
+
+    #[test]
+    fn what_brings_the_agent_is_as_modest_as_the_worker() {
+        let copied = |worker: &serde_json::Value| {
+            let mut worker = worker.clone();
+            worker["name"] = json!("main");
+            worker["command"] = json!(["python"]);
+            let mut spec = job(&json!([worker]));
+            inject(&mut spec, "js", 2, &wiring(AgentSource::Image("registry/lockstep:1".into())));
+            let brings = &spec.template.spec.unwrap().init_containers.unwrap()[0];
+            let brings = serde_json::to_value(brings).unwrap();
+            (brings["resources"].clone(), brings["securityContext"].clone())
+        };
+        let dropped = json!({"drop": ["ALL"]});
+        let (resources, security) = copied(&json!({}));
+        assert_eq!(resources, serde_json::Value::Null);
+        let want = json!({"allowPrivilegeEscalation": false, "capabilities": dropped});
+        assert_eq!(security, want, "the rest is as the pod says");
+        let (resources, security) = copied(&json!({
+            "resources": {"requests": {"cpu": "4", "memory": "1Gi"},
+                          "limits": {"cpu": "4", "memory": "1Gi", "example.com/gpu": "8"}},
+            "securityContext": {"runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": true,
+                                "privileged": true, "capabilities": {"add": ["SYS_PTRACE"]},
+                                "seccompProfile": {"type": "RuntimeDefault"}},
+        }));
+        let both = json!({"cpu": "4", "memory": "1Gi"});
+        assert_eq!(resources, json!({"requests": both, "limits": both}));
+        let want = json!({
+            "allowPrivilegeEscalation": false, "capabilities": dropped,
+            "runAsUser": 1000, "runAsGroup": 1000, "runAsNonRoot": true,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        });
+        assert_eq!(security, want);
     }
 
     #[test]
