@@ -387,7 +387,7 @@ impl Orchestrator {
 
     /// Where workers do not rejoin, one that has succeeded may go.
     fn release_if_finished(&mut self, slot: u32) {
-        if self.terms.is_rejoining || self.flight.is_some() || !self.is_confirmed {
+        if self.record.is_rejoining || self.flight.is_some() || !self.is_confirmed {
             return;
         }
         if self.slots.standing(slot) == Standing::Succeeded

@@ -137,6 +137,9 @@ pub struct Record {
     pub stalled: u32,
     /// How many workers the epoch needs.
     pub slots: u32,
+    /// Whether a worker that has succeeded takes part in later epochs. It stays as it was when the
+    /// gang was first led: a worker that was let go would be missed, or taken for proof of success.
+    pub is_rejoining: bool,
 }
 
 impl Record {
@@ -153,6 +156,7 @@ impl Record {
             restarts: terms.restarts,
             stalled: 0,
             slots: terms.slots,
+            is_rejoining: terms.is_rejoining,
         }
     }
 

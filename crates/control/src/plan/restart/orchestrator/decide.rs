@@ -74,7 +74,7 @@ impl Orchestrator {
         if record.phase.is_terminal() {
             return None;
         }
-        if self.terms.is_rejoining && self.slots.count(Standing::Finished) > 0 {
+        if record.is_rejoining && self.slots.count(Standing::Finished) > 0 {
             // Nobody completes before success is decided: the record is behind.
             return Some(Record { phase: Phase::Succeeding, ..record });
         }

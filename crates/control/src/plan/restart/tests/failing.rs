@@ -112,6 +112,25 @@ fn where_workers_do_not_rejoin_one_that_has_succeeded_may_go() {
     assert_eq!(gang.phase(), Phase::Succeeding);
 }
 
+#[test]
+fn a_worker_that_was_let_go_proves_nothing_when_others_are_to_stay() {
+    let mut gang = Gang::running(Terms { is_rejoining: false, ..terms(3) });
+    gang.exits(0, 0);
+    gang.settle();
+    let (pod, now) = (gang.seat_of(0).identity.pod, gang.now);
+    gang.seats.remove(&0);
+    gang.leader().pod_gone(0, pod, true, now);
+    gang.terms.is_rejoining = true;
+    let terms = gang.terms.clone();
+    gang.leader().amended(terms, now);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Running, "two of three have not succeeded");
+    gang.take_over();
+    gang.leader().pod_gone(0, pod, true, now);
+    gang.settle();
+    assert_ne!(gang.phase(), Phase::Succeeding, "nor for the next leader");
+}
+
 // rule: in-place-restart F30
 #[test]
 fn all_leave_with_success_when_all_have_it() {
