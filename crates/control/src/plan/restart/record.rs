@@ -140,6 +140,8 @@ pub struct Record {
     /// Whether a worker that has succeeded takes part in later epochs. It stays as it was when the
     /// gang was first led: a worker that was let go would be missed, or taken for proof of success.
     pub is_rejoining: bool,
+    /// How often the job had made pods of single Jobs anew when the epoch was released.
+    pub remade: u32,
 }
 
 impl Record {
@@ -157,6 +159,7 @@ impl Record {
             stalled: 0,
             slots: terms.slots,
             is_rejoining: terms.is_rejoining,
+            remade: terms.remade,
         }
     }
 

@@ -70,6 +70,9 @@ pub struct Terms {
     /// Whether a worker that has succeeded takes part in later epochs, as ranks of one computation
     /// have to.
     pub is_rejoining: bool,
+    /// How often the job has made pods of single Jobs anew for its own reasons. It has counted that
+    /// itself, where it counts.
+    pub remade: u32,
     /// Rules on exit codes; the first match decides, and what no rule matches counts.
     pub rules: Vec<ExitRule>,
     /// How many epochs in a row may end before they got anywhere.
@@ -92,6 +95,7 @@ impl Terms {
             grace: Duration::from_secs(2),
             completion: Completion::all(slots),
             is_rejoining: true,
+            remade: 0,
             rules: Vec::new(),
             stalled_max: 10,
             progress_after: Duration::from_secs(30),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::{JobSpec, PodFailurePolicyRule};
 use lockstep_api::{
-    jobset::{JobSet, SuccessOperator, in_place},
+    jobset::{JobSet, JobSetStatus, SuccessOperator, in_place},
     labels::jobset as keys,
 };
 
@@ -30,6 +30,7 @@ pub fn terms(jobset: &JobSet) -> Terms {
     let mut terms = Terms::new(slots, max, in_place::timeout(meta).unwrap_or(TIMEOUT));
     terms.generation = generation(&status);
     terms.is_suspended = spec.suspend == Some(true);
+    terms.remade = remade(&status);
     terms.restarts = Restarts { total: counted, counted };
     let annotation = |key: &str| meta.annotations.as_ref()?.get(key);
     terms.is_rejoining = annotation(keys::IN_PLACE_REJOIN).is_none_or(|text| text != "false");
@@ -71,6 +72,13 @@ pub(super) fn own_restarts(jobset: &JobSet) -> u32 {
     let entries = status.replicated_jobs_status.iter();
     let single = entries.flat_map(|entry| &entry.job_restarts_count_towards_max);
     let all = single.chain([&status.restarts_count_towards_max]);
+    all.map(|count| u32::try_from(*count).unwrap_or_default()).fold(0, u32::saturating_add)
+}
+
+/// How often single Jobs were made anew, counted or not.
+fn remade(status: &JobSetStatus) -> u32 {
+    let entries = status.replicated_jobs_status.iter();
+    let all = entries.flat_map(|entry| &entry.job_restarts);
     all.map(|count| u32::try_from(*count).unwrap_or_default()).fold(0, u32::saturating_add)
 }
 
@@ -162,8 +170,9 @@ mod tests {
             &json!({"suspend": true, "failurePolicy": {"maxRestarts": 10},
                     "successPolicy": {"operator": "Any", "targetReplicatedJobs": ["w"]}}),
             &json!({"restarts": 3, "restartsCountTowardsMax": 1, "replicatedJobsStatus": [
-                {"name": "w", "jobRestartsCountTowardsMax": [1, 0]}]}),
+                {"name": "w", "jobRestarts": [2, 3], "jobRestartsCountTowardsMax": [1, 0]}]}),
         );
+        assert_eq!(said.remade, 5);
         assert_eq!((said.max_restarts, said.restarts.counted), (8, 3), "two were the set's own");
         assert_eq!((said.generation, said.is_suspended), (4, true));
         assert_eq!((said.is_rejoining, said.stalled_max), (false, 3));

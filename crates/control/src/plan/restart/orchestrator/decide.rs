@@ -1,6 +1,6 @@
 //! The order of decisions. Each leads to a record, which is written before anything is done.
 
-use super::super::{Duty, Moment, Phase, Reason, Record, Verdict, Waterfall, Worker};
+use super::super::{Cause, Duty, Moment, Phase, Reason, Record, Verdict, Waterfall, Worker};
 use super::ladder::{Ladder, Rung};
 use super::slots::{Slot, Standing};
 use super::{Effect, Orchestrator, resend_wait};
@@ -147,7 +147,8 @@ impl Orchestrator {
             && self.slots.count(Standing::Ready) + finished == record.slots
             && self.slots.strays() == 0
         {
-            return Some(Record { phase: Phase::Running, ..record });
+            let remade = record.remade.max(self.terms.remade);
+            return Some(Record { phase: Phase::Running, remade, ..record });
         }
         while let Some(rung) = self.ladder.due(now) {
             match rung {
@@ -221,18 +222,25 @@ impl Orchestrator {
             | Phase::Succeeding
             | Phase::Failed(_) => None,
         };
+        // What the job has counted itself is not counted again.
+        let is_remade = self.terms.remade > self.record.remade;
         let judged = self.slots.failed().filter_map(|at| {
             let slot = self.slots.get(at)?;
             if surrendered == Some(at) {
-                // The failure policy has this one, until a new agent shows that the worker came
-                // back without it.
+                // The failure policy has this one, until it makes Jobs anew, or a new agent shows
+                // that the worker came back without it.
                 let is_new = slot.is_live && slot.worker == Worker::Idle;
-                return is_new.then_some((at, Verdict::Count));
+                let verdict = is_new.then_some(Verdict::Count);
+                return Some((at, is_remade.then_some(Verdict::Ignore).or(verdict)?));
             }
             if is_patient {
                 return None;
             }
-            Some((at, self.terms.judge(at, &slot.cause())))
+            let cause = slot.cause();
+            if cause == Cause::PodLost && is_remade {
+                return Some((at, Verdict::Ignore));
+            }
+            Some((at, self.terms.judge(at, &cause)))
         });
         judged.max_by_key(|(_, verdict)| *verdict)
     }

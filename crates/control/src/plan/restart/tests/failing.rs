@@ -284,6 +284,66 @@ fn a_policy_that_decides_nothing_is_not_waited_for_for_ever() {
     assert_eq!(gang.record().restarts.counted, 1);
 }
 
+fn surrendered(max_restarts: u32) -> Gang {
+    let rule = ExitRule { slots: 0..3, is_in: true, codes: vec![42], verdict: Verdict::Surrender };
+    let mut gang = Gang::running(Terms { rules: vec![rule], max_restarts, ..terms(3) });
+    gang.exits(0, 42);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Surrendered(0));
+    // Its Job has another pod, which goes with it.
+    gang.lose_pod(0);
+    gang.lose_pod(1);
+    assert_eq!(gang.phase(), Phase::Surrendered(0));
+    gang
+}
+
+fn remade(gang: &mut Gang, times: u32) {
+    gang.terms.remade = times;
+    let (terms, now) = (gang.terms.clone(), gang.now);
+    gang.leader().amended(terms, now);
+    gang.settle();
+}
+
+#[test]
+fn a_job_that_the_policy_makes_anew_is_counted_by_the_set_alone() {
+    let mut gang = surrendered(0);
+    remade(&mut gang, 1);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Stopping, vec![None]));
+    gang.join(0);
+    gang.join(1);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 0 });
+    // What fails later is nothing that the set has counted.
+    gang.lose_pod(2);
+    assert_eq!(gang.phase(), Phase::Failed(Reason::ReachedMaxRestarts));
+}
+
+#[test]
+fn the_next_leader_knows_what_the_set_has_counted() {
+    let mut gang = surrendered(0);
+    gang.leader = None;
+    gang.terms.remade = 1;
+    gang.lead();
+    gang.join(0);
+    gang.join(1);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 0 });
+    // It is known from then on, also to who comes next.
+    gang.lead();
+    gang.exits(2, 1);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Failed(Reason::ReachedMaxRestarts));
+}
+
+#[test]
+fn a_worker_that_comes_back_without_the_policy_is_counted() {
+    let mut gang = surrendered(3);
+    gang.join(1);
+    gang.join(0);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 1 });
+}
+
 // rule: in-place-restart F42
 #[test]
 fn a_worker_that_hangs_has_failed() {
