@@ -74,6 +74,8 @@ pub(super) struct Leader {
     news: mpsc::UnboundedReceiver<News>,
     terms: Terms,
     seats: Seats,
+    /// The places before those: a pod of one that is no more may still run.
+    former: Seats,
     pods: HashMap<String, Arc<Pod>>,
     told: HashMap<String, Told>,
     are_pods_known: bool,
@@ -91,6 +93,7 @@ impl Leader {
             news,
             terms: terms(jobset),
             seats: Seats::of(jobset),
+            former: Seats::default(),
             pods: HashMap::new(),
             told: HashMap::new(),
             are_pods_known: false,
@@ -237,7 +240,9 @@ impl Leader {
         let wanted = terms(jobset);
         let seats = Seats::of(jobset);
         let is_moved = seats != self.seats;
-        self.seats = seats;
+        if is_moved {
+            self.former = std::mem::replace(&mut self.seats, seats);
+        }
         if wanted.generation > self.terms.generation {
             // The set has counted it itself, if it counts.
             gang.regenerated(wanted.generation, false).await;
@@ -256,7 +261,8 @@ impl Leader {
 
     /// Tells the gang what it does not know yet of a pod.
     async fn tell_of(&mut self, gang: &Gang, pod: &Pod) {
-        let Some((slot, generation)) = self.seats.seat(pod) else { return };
+        let removed = || self.former.seat(pod).map(|(_, generation)| (u32::MAX, generation));
+        let Some((slot, generation)) = self.seats.seat(pod).or_else(removed) else { return };
         let uid = pod.uid().unwrap_or_default();
         let (told, now) = (self.told.get(&uid).copied(), state(pod));
         if told.is_none() {
