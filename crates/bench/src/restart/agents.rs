@@ -58,6 +58,14 @@ fn obey(line: &str, agents: &[mpsc::UnboundedSender<Command>], board: &Board) {
             board.failed();
             tell(failed, Command::Fail);
         }
+        // All connections are lost, at the moment in which one fails.
+        ("cut", [failed, manner]) => {
+            board.failed();
+            for agent in agents {
+                let _ = agent.send(Command::Cut { is_hasty: *manner == "hasty" });
+            }
+            tell(failed, Command::Fail);
+        }
         ("leave", [slot]) => tell(slot, Command::Leave),
         ("join", [slot, uid]) => tell(slot, Command::Join((*uid).to_owned())),
         _ => panic!("{line:?} is no command"),

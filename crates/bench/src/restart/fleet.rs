@@ -1,15 +1,17 @@
 //! A process full of agents, from the side of whoever runs it: neither end then needs all the
 //! descriptors.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use super::board::Times;
+use super::patience::{Lines, PATIENCE, START, Stalled, within};
 
 /// A process of this very program that plays something.
 pub(super) struct Fleet {
     child: Child,
-    said: Lines<BufReader<ChildStdout>>,
+    said: Lines,
     commands: ChildStdin,
 }
 
@@ -23,29 +25,51 @@ impl Fleet {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let said = Lines::of(child.stdout.take().unwrap());
         let commands = child.stdin.take().unwrap();
         Self { child, said, commands }
     }
 
-    /// Asks for something.
+    /// What it said up to now is of no interest.
+    pub(super) fn forget(&mut self) {
+        self.said.forget();
+    }
+
+    /// Asks for something. What it said before has nothing to do with that.
     pub(super) fn ask(&mut self, command: &str) {
-        writeln!(self.commands, "{command}").unwrap();
+        self.forget();
+        // One that has ended is found out when its answer is waited for.
+        let _ = writeln!(self.commands, "{command}");
     }
 
     /// The next thing it says that begins like this.
-    pub(super) fn hear(&mut self, beginning: &str) -> String {
-        loop {
-            let line = self.said.next().expect("a fleet lives until it is ended").unwrap();
-            if line.starts_with(beginning) {
-                return line;
+    pub(super) async fn hear(&mut self, beginning: &str) -> Result<String, Stalled> {
+        self.hear_within(PATIENCE, beginning).await
+    }
+
+    async fn hear_within(&mut self, span: Duration, beginning: &str) -> Result<String, Stalled> {
+        let what = format!("the agents to be {}", beginning.trim_end());
+        let heard = within(span, &what, async {
+            loop {
+                match self.said.next().await {
+                    Some(line) if line.starts_with(beginning) => return Some(line),
+                    Some(_) => {}
+                    None => return None,
+                }
             }
-        }
+        });
+        heard.await?.ok_or_else(|| Stalled::new("the process of the agents has ended"))
     }
 
     /// Waits until all workers run.
-    pub(super) fn running(&mut self) -> Times {
-        Times::read(&self.hear("running ")).unwrap()
+    pub(super) async fn running(&mut self) -> Result<Times, Stalled> {
+        let line = self.hear("running ").await?;
+        Times::read(&line).ok_or_else(|| Stalled::new(format!("{line:?} has no times")))
+    }
+
+    /// Waits until all are there.
+    pub(super) async fn started(&mut self, beginning: &str) -> Result<(), Stalled> {
+        self.hear_within(START, beginning).await.map(|_| ())
     }
 
     /// Seconds of processor time it has used.

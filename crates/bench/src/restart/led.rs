@@ -1,7 +1,9 @@
 //! The side that leads, in this process.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::clock::now;
+use super::patience::{PATIENCE, Stalled, within};
 
 const JOB: &str = "job";
 
@@ -37,6 +40,8 @@ pub(super) struct Led {
     begun: u64,
     serving: JoinHandle<()>,
     happenings: mpsc::UnboundedReceiver<Happening>,
+    /// Restarts that nobody has asked for yet.
+    restarted: VecDeque<Waterfall>,
 }
 
 impl Led {
@@ -62,22 +67,25 @@ impl Led {
             gang.pod_seen(&slot.to_string(), slot, 1).await;
         }
         gang.pods_known().await;
-        tokio::spawn(watch(gang.clone()));
         let hub = Hub::new(key());
         hub.add(JOB, gang.clone());
         let listener = Hub::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(hub.serve(listener, tls.clone()));
-        Self { gang, address, size, fence, tls, store, begun, serving, happenings }
+        let restarted = VecDeque::new();
+        Self { gang, address, size, fence, tls, store, begun, serving, happenings, restarted }
     }
 
-    /// Ends at once, with all connections; what is stored is left.
-    pub(super) async fn die(self) -> Dead {
+    /// Ends at once, with all connections; what is stored is left, and not written any more.
+    pub(super) async fn die(self) -> Result<Dead, Stalled> {
         let Self { address, size, fence, tls, store, .. } = self;
         self.serving.abort();
         let _ = self.serving.await;
         self.gang.stop();
-        Dead { address, size, fence, tls, store }
+        // A decision that it is just making would be neither its own nor that of the next one.
+        let ended = async { while self.gang.describe().await.is_some() {} };
+        within(PATIENCE, "a leader to end", ended).await?;
+        Ok(Dead { address, size, fence, tls, store })
     }
 
     /// How many restarts there were.
@@ -85,15 +93,67 @@ impl Led {
         self.store.read(JOB).map_or(0, |record| record.restarts.total)
     }
 
-    /// Waits for the end of the next restart.
-    pub(super) async fn restarted(&mut self) -> Waterfall {
-        loop {
-            match self.happenings.recv().await.unwrap() {
-                Happening::Restarted(waterfall) => return waterfall,
-                Happening::SteppedDown(_) => {}
-                other => panic!("not in place: {other:?}"),
+    /// Restarts up to now are of no interest.
+    pub(super) fn forget(&mut self) -> Result<(), Stalled> {
+        self.restarted.clear();
+        while let Ok(happening) = self.happenings.try_recv() {
+            if !matches!(happening, Happening::Restarted(_)) {
+                return Err(not_in_place(Some(&happening)));
             }
         }
+        Ok(())
+    }
+
+    /// Waits for the end of the next restart.
+    pub(super) async fn restarted(&mut self) -> Result<Waterfall, Stalled> {
+        if let Some(waterfall) = self.restarted.pop_front() {
+            return Ok(waterfall);
+        }
+        let next = within(PATIENCE, "the leader to see the end of a restart", async {
+            self.happenings.recv().await
+        });
+        match next.await {
+            Ok(Some(Happening::Restarted(waterfall))) => Ok(waterfall),
+            Ok(other) => Err(self.stalled(not_in_place(other.as_ref())).await),
+            Err(stalled) => Err(self.stalled(stalled).await),
+        }
+    }
+
+    /// Waits for something that agents do; not when the leader asks for what is no restart in
+    /// place, for then they never will.
+    pub(super) async fn wait<T>(
+        &mut self,
+        waited: impl Future<Output = Result<T, Stalled>>,
+    ) -> Result<T, Stalled> {
+        let mut waited = pin!(waited);
+        let stalled = loop {
+            tokio::select! {
+                done = &mut waited => match done {
+                    Ok(done) => return Ok(done),
+                    Err(stalled) => break stalled,
+                },
+                happening = self.happenings.recv() => match happening {
+                    Some(Happening::Restarted(waterfall)) => self.restarted.push_back(waterfall),
+                    other => break not_in_place(other.as_ref()),
+                },
+            }
+        };
+        Err(self.stalled(stalled).await)
+    }
+
+    /// What the gang does, beside why it does not come to an end.
+    async fn stalled(&self, why: Stalled) -> Stalled {
+        let Ok(Some(description)) = within(PATIENCE, "a gang", self.gang.describe()).await else {
+            return why.beside("nobody leads");
+        };
+        let workers: Vec<String> = description
+            .workers
+            .iter()
+            .map(|it| format!("{} {}", it.places.count(), it.state))
+            .collect();
+        let waiting = description.waiting.map(|waiting| waiting.to_string());
+        let waiting = waiting.unwrap_or_else(|| "it waits for nothing".to_owned());
+        why.beside(&format!("{waiting}; workers: {}", workers.join(", ")))
     }
 
     /// A moment of the gang, on the clock of the machine.
@@ -102,18 +162,14 @@ impl Led {
     }
 }
 
-/// Says why a gang does not move, if it does not for long: it would be waited for in vain.
-async fn watch(gang: Gang) {
-    let mut since = None;
-    loop {
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        let Some(description) = gang.describe().await else { return };
-        let waiting = description.waiting.map(|waiting| waiting.to_string());
-        if waiting.is_some() && waiting == since {
-            println!("nothing moves: {}", waiting.as_deref().unwrap_or_default());
+fn not_in_place(happening: Option<&Happening>) -> Stalled {
+    Stalled::new(match happening {
+        None => "nobody leads any more".to_owned(),
+        Some(Happening::Replace(pods)) => {
+            format!("the leader wants {} pods to be replaced that do not answer", pods.len())
         }
-        since = waiting;
-    }
+        Some(other) => format!("not in place: {other:?}"),
+    })
 }
 
 /// What is left of a leader.

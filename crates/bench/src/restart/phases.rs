@@ -1,4 +1,4 @@
-//! The parts of restarts, and the table of them.
+//! The parts of restarts.
 
 use lockstep_control::plan::restart::Waterfall;
 
@@ -59,28 +59,25 @@ impl Phases {
         self.known.len()
     }
 
+    /// All of it in one line.
+    pub(super) fn line(&mut self, name: &str) -> String {
+        let cells: Vec<String> = self.spans.iter_mut().map(|span| cell(span)).collect();
+        format!("| {name} | {} | {} |", self.count(), cells.join(" | "))
+    }
+
     /// From the failure to the last worker that runs.
     pub(super) fn all(&self) -> Vec<f64> {
         self.spans[4].clone()
     }
 }
 
-/// A line for each sort.
-#[derive(Default)]
-pub(super) struct Table(Vec<String>);
-
-impl Table {
-    pub(super) fn add(&mut self, name: &str, phases: &mut Phases) {
-        let cells: Vec<String> = phases.spans.iter_mut().map(|span| cell(span)).collect();
-        let line = format!("| {name} | {} | {} |", phases.count(), cells.join(" | "));
-        println!("{line}");
-        self.0.push(line);
+/// The table of such lines; nothing if there are none.
+pub(super) fn table(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
     }
-
-    pub(super) fn text(&self) -> String {
-        let head = format!("| milliseconds: p50 / p99 / most | times | {} |", NAMES.join(" | "));
-        format!("{head}\n|---|---|---|---|---|---|---|\n{}", self.0.join("\n"))
-    }
+    let head = format!("| milliseconds: p50 / p99 / most | times | {} |", NAMES.join(" | "));
+    format!("{head}\n|---|---|---|---|---|---|---|\n{}", lines.join("\n"))
 }
 
 fn cell(values: &mut [f64]) -> String {

@@ -1,150 +1,198 @@
 //! Real processes: an agent of the binary around each worker, and a worker that is a process. What
 //! is measured has all of it: signals, ends, starts.
 
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Lines};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod fleet;
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use super::board::Times;
-use super::clock::now;
-use super::led::{Led, ticket};
+use tokio::time::sleep;
+
+use super::clock::{milliseconds, now};
+use super::course::Sheet;
+use super::led::Led;
 use super::own_processor_time;
-use super::phases::{Phases, Table};
-use super::worker::{SAID, deaf};
-use crate::report::{Budget, Report};
+use super::patience::{PATIENCE, START, Stalled};
+use super::phases::Phases;
+use fleet::Processes;
 
-/// How often, and how many of these are not counted.
-const ROUNDS: usize = 33;
-const ROUNDS_FEW: usize = 8;
-const WARM_UP: usize = 3;
+/// How often, and how many of these are not counted: of a few, and of many.
+const ROUNDS: (usize, usize) = (33, 3);
+const ROUNDS_MANY: (usize, usize) = (9, 1);
+/// The same for all but the plainest thing.
+const ROUNDS_FEW: (usize, usize) = (6, 1);
+const ROUNDS_FEW_MANY: (usize, usize) = (4, 1);
+/// From how many on they are many.
+const MANY: u32 = 200;
+/// How long after a failure another one fails, while a third one that does not listen is waited for.
+const SECOND_AFTER: Duration = Duration::from_millis(1200);
 
-/// Measures a gang of this many, each of them two processes.
-pub(super) async fn measure(report: &mut Report, table: &mut Table, size: u32) {
-    let Some(program) = program() else {
-        println!("no `lockstep` beside this program: build it to measure real processes");
-        return;
-    };
-    let name = |what: &str| format!("{size} real processes: {what}");
-    let mut led = Led::new(size, None).await;
-    let begun = now();
-    let mut fleet = Processes::new(&program, &led, size);
-    let times = fleet.running(begun, size);
-    let all = super::clock::milliseconds(begun, times.started[2]) / 1e3;
-    report.add(&name("agents and workers started"), all, "s", Budget::None);
+/// One gang, each of whose workers is two processes, and all that can happen to it.
+pub(super) struct Course {
+    sheet: Sheet,
+    size: u32,
+    rounds: (usize, usize),
+    few: (usize, usize),
+}
 
-    let rounds = if size > 100 { ROUNDS_FEW + 5 } else { ROUNDS };
-    let mut one = fleet.rounds(&mut led, rounds, &[size / 2]).await;
-    table.add(&name("one is killed"), &mut one);
-    let hub = one.hub_cpu * 1e6 / (one.count() as f64 * f64::from(size));
-    report.add(&name("CPU time of the hub, for each agent"), hub, "µs", Budget::None);
-    let some: Vec<u32> = (0..size).step_by(100).collect();
-    if some.len() > 1 {
-        let mut some = fleet.rounds(&mut led, ROUNDS_FEW, &some).await;
-        table.add(&name("1 % are killed at once"), &mut some);
+impl Course {
+    pub(super) fn new(size: u32) -> Self {
+        let is_many = size >= MANY;
+        let (rounds, few) =
+            if is_many { (ROUNDS_MANY, ROUNDS_FEW_MANY) } else { (ROUNDS, ROUNDS_FEW) };
+        let sheet = Sheet { subject: format!("{size} real processes") };
+        Self { sheet, size, rounds, few }
     }
-    // One does not listen: it is killed after the grace of two seconds.
-    std::fs::write(fleet.folder.path().join(deaf(0)), "").unwrap();
-    let mut deaf = fleet.rounds(&mut led, ROUNDS_FEW, &[size / 2]).await;
-    table.add(&name("one is killed, another ignores SIGTERM (grace 2 s)"), &mut deaf);
+
+    /// Measures it all; says so if it does not come to its end.
+    pub(super) async fn run(self) -> bool {
+        match self.measure().await {
+            Ok(()) => true,
+            Err(stalled) => {
+                self.sheet.stalled(&stalled);
+                false
+            }
+        }
+    }
+
+    async fn measure(&self) -> Result<(), Stalled> {
+        let Some(program) = program() else {
+            return Err(Stalled::new("there is no `lockstep` beside this program: build it"));
+        };
+        self.sheet.step("they start");
+        let mut led = Led::new(self.size, None).await;
+        let begun = now();
+        let mut fleet = Processes::new(program, led.address, self.size)?;
+        let times = led.wait(fleet.running(begun, START)).await?;
+        let all = milliseconds(begun, times.started[2]) / 1e3;
+        self.sheet.add("agents and workers started", all, "s", None);
+
+        let one = [self.size / 2];
+        let phases = self.killed("one is killed", &mut fleet, &mut led, self.rounds, &one).await?;
+        let hub = phases.hub_cpu * 1e6 / (phases.count() as f64 * f64::from(self.size));
+        self.sheet.add("CPU time of the hub, for each agent", hub, "µs", None);
+        let some: Vec<u32> = (0..self.size).step_by(100).collect();
+        if some.len() > 1 {
+            let what = "1 % are killed at once";
+            self.killed(what, &mut fleet, &mut led, self.few, &some).await?;
+        }
+        self.replaced(&mut fleet, &mut led).await?;
+        // One does not listen: it is killed after the grace of two seconds.
+        fleet.deafen(0, true)?;
+        let what = "one is killed, another ignores SIGTERM (grace 2 s)";
+        self.killed(what, &mut fleet, &mut led, self.few, &one).await?;
+        self.barrier(&mut fleet, &mut led).await?;
+        fleet.deafen(0, false)?;
+        self.deaths(&mut fleet, led).await
+    }
+
+    /// Kills some workers, again and again.
+    async fn killed(
+        &self,
+        what: &str,
+        fleet: &mut Processes,
+        led: &mut Led,
+        (rounds, warm_up): (usize, usize),
+        slots: &[u32],
+    ) -> Result<Phases, Stalled> {
+        self.sheet.step(what);
+        let mut phases = Phases::default();
+        for round in 0..rounds {
+            led.forget()?;
+            let cpu = own_processor_time();
+            let failed = now();
+            fleet.kill(slots)?;
+            let is_counted = round >= warm_up;
+            self.note(fleet, led, failed, Some(&mut phases).filter(|_| is_counted)).await?;
+            if is_counted {
+                phases.hub_cpu += own_processor_time() - cpu;
+            }
+        }
+        self.sheet.phases(what, &mut phases);
+        Ok(phases)
+    }
+
+    /// A worker is killed; one does not listen, so that all others wait for it; meanwhile the agent
+    /// of a third one is killed, and started again as its container would be.
+    async fn barrier(&self, fleet: &mut Processes, led: &mut Led) -> Result<(), Stalled> {
+        let what = "one is killed, another ignores SIGTERM, the agent of a third is killed waiting";
+        self.sheet.step(what);
+        let mut phases = Phases::default();
+        for round in 0..self.few.0 {
+            led.forget()?;
+            let failed = now();
+            fleet.kill(&[self.size / 2])?;
+            sleep(SECOND_AFTER).await;
+            fleet.restart(self.size / 4).await?;
+            let is_counted = round >= self.few.1;
+            self.note(fleet, led, failed, Some(&mut phases).filter(|_| is_counted)).await?;
+        }
+        self.sheet.phases(what, &mut phases);
+        Ok(())
+    }
+
+    /// A pod is deleted; as soon as its agent has ended there is another one.
+    async fn replaced(&self, fleet: &mut Processes, led: &mut Led) -> Result<(), Stalled> {
+        let what = "a pod is deleted and replaced";
+        self.sheet.step(what);
+        let mut phases = Phases::default();
+        let slot = self.size / 5;
+        let mut old = slot.to_string();
+        for round in 0..=self.few.0 {
+            led.forget()?;
+            let failed = now();
+            led.gang.pod_ending(&old).await;
+            fleet.leave(slot).await?;
+            led.gang.pod_gone(&old, false).await;
+            // What comes next expects the pod that was there first.
+            let is_last = round == self.few.0;
+            old = if is_last { slot.to_string() } else { format!("{slot}-{round}") };
+            led.gang.pod_seen(&old, slot, 1).await;
+            fleet.join(slot, &old)?;
+            let is_counted = round >= self.few.1 && !is_last;
+            self.note(fleet, led, failed, Some(&mut phases).filter(|_| is_counted)).await?;
+        }
+        self.sheet.phases(what, &mut phases);
+        Ok(())
+    }
+
+    /// The leader dies while a worker is killed, and another one is there at once.
+    async fn deaths(&self, fleet: &mut Processes, mut led: Led) -> Result<(), Stalled> {
+        let what = "the leader dies and one is killed";
+        self.sheet.step(what);
+        let mut phases = Phases::default();
+        for _ in 0..self.few.0 - self.few.1 {
+            let dead = led.die().await?;
+            let failed = now();
+            fleet.kill(&[0])?;
+            led = dead.succeeded().await;
+            self.note(fleet, &mut led, failed, Some(&mut phases)).await?;
+        }
+        self.sheet.phases(what, &mut phases);
+        Ok(())
+    }
+
+    /// Waits for the end of a restart, and notes how long it took if that counts.
+    async fn note(
+        &self,
+        fleet: &mut Processes,
+        led: &mut Led,
+        failed: u64,
+        phases: Option<&mut Phases>,
+    ) -> Result<(), Stalled> {
+        let mut times = led.wait(fleet.running(failed, PATIENCE)).await?;
+        let waterfall = led.restarted().await?;
+        // Of the end of a process only its agent knows.
+        times.stopped = led.time(waterfall.gathered.unwrap_or(waterfall.heard));
+        if let Some(phases) = phases {
+            phases.add(&times, &waterfall, led);
+        }
+        Ok(())
+    }
 }
 
 /// The binary that was built together with this program.
 fn program() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name("lockstep");
     program.exists().then_some(program)
-}
-
-struct Processes {
-    agents: Vec<Child>,
-    said: Lines<BufReader<File>>,
-    pids: HashMap<u32, Pid>,
-    folder: TempDir,
-    size: u32,
-}
-
-impl Processes {
-    fn new(program: &Path, led: &Led, size: u32) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let said = folder.path().join(SAID);
-        mknodat(CWD, &said, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        // With a writer of our own there is never an end of it.
-        let said = File::options().read(true).write(true).open(said).unwrap();
-        let (address, ticket) = (led.address.to_string(), ticket());
-        let agents = (0..size).map(|slot| {
-            let slot = slot.to_string();
-            Command::new(program)
-                .args(["agent", "--plaintext", "--orchestrator", &address])
-                .args(["--ticket", &ticket, "--pod", &slot, "--grace", "2s", "--"])
-                .arg(std::env::current_exe().unwrap())
-                .arg("restart-worker")
-                .arg(folder.path())
-                .arg(&slot)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .spawn()
-                .unwrap()
-        });
-        let agents = agents.collect();
-        let said = BufReader::new(said).lines();
-        Self { agents, said, pids: HashMap::new(), folder, size }
-    }
-
-    /// Waits until so many workers have started.
-    fn running(&mut self, failed: u64, count: u32) -> Times {
-        let mut times = Times { failed, ..Times::default() };
-        let mut started = Vec::new();
-        while started.len() < count as usize {
-            let line = self.said.next().unwrap().unwrap();
-            let words: Vec<&str> = line.split(' ').collect();
-            let time: u64 = words[3].parse().unwrap();
-            if words[0] == "started" {
-                started.push(time);
-                let pid = Pid::from_raw(words[2].parse().unwrap()).unwrap();
-                self.pids.insert(words[1].parse().unwrap(), pid);
-            } else {
-                times.told = times.told.max(time);
-            }
-        }
-        started.sort_unstable();
-        let at = |percent: usize| started[(started.len() * percent / 100).min(started.len() - 1)];
-        times.started = [at(50), at(99), at(100)];
-        times
-    }
-
-    async fn rounds(&mut self, led: &mut Led, rounds: usize, slots: &[u32]) -> Phases {
-        let mut phases = Phases::default();
-        for round in 0..rounds {
-            let cpu = own_processor_time();
-            let failed = now();
-            for slot in slots {
-                kill_process(self.pids[slot], Signal::KILL).unwrap();
-            }
-            let mut times = self.running(failed, self.size);
-            let waterfall = led.restarted().await;
-            // Of the end of a process only its agent knows.
-            times.stopped = led.time(waterfall.gathered.unwrap_or(waterfall.heard));
-            if round >= WARM_UP {
-                phases.hub_cpu += own_processor_time() - cpu;
-                phases.add(&times, &waterfall, led);
-            }
-        }
-        phases
-    }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for agent in &mut self.agents {
-            let _ = agent.kill();
-        }
-        for agent in &mut self.agents {
-            let _ = agent.wait();
-        }
-    }
 }

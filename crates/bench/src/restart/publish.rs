@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::board::Board;
 use super::clock::{milliseconds, now};
 use super::fleet::Fleet;
+use super::patience::Stalled;
 use super::valkey::{Client, Valkey};
 use crate::report::{Budget, Report, median, percentile};
 
@@ -17,17 +18,22 @@ const WARM_UP: usize = 3;
 const MESSAGE: &str = "0123456789abcdef";
 
 /// Milliseconds from the request to the last subscriber.
-pub(super) async fn measure(report: &mut Report, valkey: &Valkey, size: u32) -> f64 {
+pub(super) async fn measure(
+    report: &mut Report,
+    valkey: &Valkey,
+    size: u32,
+) -> Result<f64, Stalled> {
     let (address, count) = (valkey.address.to_string(), size.to_string());
     let mut fleet = Fleet::new("subscribers", &[&address, &count]);
-    fleet.hear("led ");
-    let mut client = Client::new(0, valkey.address).await.unwrap();
+    fleet.started("led ").await?;
+    let mut client = Client::new(0, valkey.address).await?;
     let mut spans = Vec::new();
     let cpu = valkey.processor_time();
     for round in 0..ROUNDS {
+        fleet.forget();
         let begun = now();
-        client.ask(&["PUBLISH", CHANNEL, MESSAGE]).await.unwrap();
-        let times = fleet.running();
+        client.ask(&["PUBLISH", CHANNEL, MESSAGE]).await?;
+        let times = fleet.running().await?;
         if round >= WARM_UP {
             spans.push(milliseconds(begun, times.started[2]));
         }
@@ -39,7 +45,7 @@ pub(super) async fn measure(report: &mut Report, valkey: &Valkey, size: u32) -> 
     let late = percentile(&mut spans, 99);
     report.add(&name("until the last has it, p99"), late, "ms", Budget::None);
     report.add(&name("CPU time of the server, for each"), cpu, "µs", Budget::None);
-    middle
+    Ok(middle)
 }
 
 /// Plays the subscribers.
@@ -58,5 +64,6 @@ pub(super) async fn play(address: &str, size: &str) {
             }
         });
     }
-    std::future::pending().await
+    // Until whoever has asked for it is gone.
+    let _ = tokio::task::spawn_blocking(|| std::io::stdin().lines().count()).await;
 }

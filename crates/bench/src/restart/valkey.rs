@@ -4,11 +4,15 @@ use std::fmt::Write;
 use std::io;
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
 use super::agents::from_address;
+use super::patience::PATIENCE;
 
 /// How many clients it may have: less than the descriptors that a process may.
 const CLIENTS_MAX: &str = "18000";
@@ -50,7 +54,7 @@ impl Valkey {
             if TcpStream::connect(address).await.is_ok() {
                 return Ok(server);
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Err(format!("{program} does not listen"))
     }
@@ -80,13 +84,16 @@ fn install() -> Result<&'static str, String> {
     for name in NAMES {
         println!("installing {name} with apt-get, to compare with");
         // As for a machine that is being set up: nothing is started.
-        let _ = Command::new("apt-get")
+        let installing = Command::new("apt-get")
             .args(["install", "--yes", "--quiet=2", "--no-install-recommends", name])
             .envs([("DEBIAN_FRONTEND", "noninteractive"), ("RUNLEVEL", "1")])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .status();
+            .spawn();
+        if let Ok(mut installing) = installing {
+            end(&mut installing);
+        }
         if let Some(name) = installed() {
             return Ok(name);
         }
@@ -96,6 +103,17 @@ fn install() -> Result<&'static str, String> {
         .to_owned())
 }
 
+/// Waits for the end of it, or brings it about.
+fn end(child: &mut Child) {
+    let begun = Instant::now();
+    while child.try_wait().is_ok_and(|ended| ended.is_none()) {
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reply {
@@ -103,6 +121,8 @@ pub(super) enum Reply {
     Number(i64),
     Nothing,
     List(Vec<Self>),
+    /// What nobody has asked for.
+    Push(Vec<Self>),
 }
 
 impl Reply {
@@ -121,30 +141,55 @@ impl Reply {
 
 /// A connection to the server.
 pub(super) struct Client {
-    stream: BufReader<TcpStream>,
+    mouth: Mouth,
+    ear: Ear,
 }
+
+/// Where requests go.
+pub(super) struct Mouth(OwnedWriteHalf);
+
+/// Where answers come from, and on some connections messages between them.
+pub(super) struct Ear(BufReader<OwnedReadHalf>);
 
 impl Client {
     /// Connects the client of this number.
     pub(super) async fn new(number: u32, address: SocketAddr) -> io::Result<Self> {
-        let stream = from_address(number, address).await?;
-        Ok(Self { stream: BufReader::with_capacity(512, stream) })
+        let stream = timeout(PATIENCE, from_address(number, address)).await??;
+        let (reader, writer) = stream.into_split();
+        Ok(Self { mouth: Mouth(writer), ear: Ear(BufReader::with_capacity(512, reader)) })
     }
 
-    /// Asks, and waits for the answer.
+    /// Asks, and waits for the answer; not for ever.
     pub(super) async fn ask(&mut self, words: &[&str]) -> io::Result<Reply> {
-        let mut request = format!("*{}\r\n", words.len());
-        for word in words {
-            let _ = write!(request, "${}\r\n{word}\r\n", word.len());
-        }
-        self.stream.get_mut().write_all(request.as_bytes()).await?;
-        self.answer().await
+        self.mouth.say(words).await?;
+        timeout(PATIENCE, self.ear.answer()).await?
     }
 
     /// Waits for what the server says next.
     pub(super) async fn answer(&mut self) -> io::Result<Reply> {
+        self.ear.answer().await
+    }
+
+    /// Both ends apart.
+    pub(super) fn split(self) -> (Mouth, Ear) {
+        (self.mouth, self.ear)
+    }
+}
+
+impl Mouth {
+    pub(super) async fn say(&mut self, words: &[&str]) -> io::Result<()> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            let _ = write!(request, "${}\r\n{word}\r\n", word.len());
+        }
+        self.0.write_all(request.as_bytes()).await
+    }
+}
+
+impl Ear {
+    pub(super) async fn answer(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
-        if self.stream.read_line(&mut line).await? == 0 {
+        if self.0.read_line(&mut line).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let line = line.trim_end();
@@ -153,21 +198,23 @@ impl Client {
         match kind {
             "+" => Ok(Reply::Text(rest.to_owned())),
             ":" => Ok(Reply::Number(rest.parse().map_err(|_| bad())?)),
+            "_" => Ok(Reply::Nothing),
             "$" | "*" if rest == "-1" => Ok(Reply::Nothing),
             "$" => {
                 let length: usize = rest.parse().map_err(|_| bad())?;
                 let mut text = vec![0; length + 2];
-                self.stream.read_exact(&mut text).await?;
+                self.0.read_exact(&mut text).await?;
                 text.truncate(length);
                 Ok(Reply::Text(String::from_utf8_lossy(&text).into_owned()))
             }
-            "*" => {
+            "*" | ">" | "%" => {
                 let count: usize = rest.parse().map_err(|_| bad())?;
+                let count = if kind == "%" { count * 2 } else { count };
                 let mut all = Vec::with_capacity(count);
                 for _ in 0..count {
                     all.push(Box::pin(self.answer()).await?);
                 }
-                Ok(Reply::List(all))
+                Ok(if kind == ">" { Reply::Push(all) } else { Reply::List(all) })
             }
             _ => Err(bad()),
         }

@@ -1,4 +1,5 @@
-//! A worker that does nothing but say when it was started and when it was asked to stop.
+//! A worker that does nothing but say when it was started, when it was asked to stop, and in which
+//! epoch.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -22,8 +23,9 @@ pub(super) async fn work(folder: &str, slot: &str) {
     let mut asked = signal(SignalKind::terminate()).unwrap();
     // Short lines are written as a whole, also by many at once.
     let mut said = OpenOptions::new().append(true).open(folder.join(SAID)).unwrap();
+    let epoch = std::env::var("LOCKSTEP_EPOCH").unwrap();
     let mut say = |what: &str| {
-        let line = format!("{what} {slot} {} {}\n", std::process::id(), now());
+        let line = format!("{what} {slot} {} {} {epoch}\n", std::process::id(), now());
         said.write_all(line.as_bytes()).unwrap();
     };
     say("started");

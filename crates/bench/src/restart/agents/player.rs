@@ -10,7 +10,7 @@ use lockstep_restart::wire::{Down, Hello, PROTOCOL, Status, Up, frame, read};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout, timeout_at};
 
 use super::super::board::{Board, say};
 use super::target::{Target, from_address};
@@ -23,6 +23,8 @@ pub(super) enum Command {
     Linger(Duration),
     /// It dies when it waits for the next release, and is started again.
     DieWaiting,
+    /// Its connection is lost. One that is hasty does not wait before it makes another.
+    Cut { is_hasty: bool },
     /// Its pod is deleted.
     Leave,
     /// There is another pod in its place.
@@ -32,6 +34,7 @@ pub(super) enum Command {
 /// How an agent waits before it connects again: as the real one does.
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 const URGENT_WAIT: Duration = Duration::from_millis(500);
+const LASTING: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -54,6 +57,8 @@ pub(super) struct Player {
     linger: Option<Duration>,
     gone_at: Option<Instant>,
     dies_waiting: bool,
+    /// Whether its connection is lost, and whether it is in a hurry then.
+    cut: Option<bool>,
     has_left: bool,
 }
 
@@ -82,6 +87,7 @@ impl Player {
             linger: None,
             gone_at: None,
             dies_waiting: false,
+            cut: None,
             has_left: false,
         }
     }
@@ -93,6 +99,7 @@ impl Player {
             let session = self.session;
             self.has_heard = false;
             let _ = self.once().await;
+            let is_hasty = self.cut.take() == Some(true);
             if std::mem::take(&mut self.has_left) {
                 self.successor().await;
                 continue;
@@ -103,8 +110,10 @@ impl Player {
             }
             longest = if self.has_heard { WAIT.0 } else { (longest * 2).min(WAIT.1) };
             let limit = if self.runs { longest } else { longest.min(URGENT_WAIT) };
-            let end = Instant::now() + limit.mul_f64(fastrand::f64());
-            while tokio::time::timeout_at(end, self.happens()).await.is_ok() {
+            let wait = if is_hasty { Duration::ZERO } else { limit.mul_f64(fastrand::f64()) };
+            let end = Instant::now() + wait;
+            // What comes after it has left is for its successor.
+            while !self.has_left && timeout_at(end, self.happens()).await.is_ok() {
                 self.carry_out();
             }
         }
@@ -135,14 +144,18 @@ impl Player {
         let connecting = from_address(self.slot, self.target.address);
         let stream = timeout(CONNECT_WITHIN, connecting).await??;
         let target = Arc::clone(&self.target);
-        match &target.tls {
+        let mut begun = Instant::now();
+        let ended = match &target.tls {
             None => self.talk(stream).await,
             Some(tls) => {
                 let name = ServerName::try_from("127.0.0.1").unwrap();
                 let stream = timeout(CONNECT_WITHIN, tls.connect(name, stream)).await??;
+                begun = Instant::now();
                 self.talk(stream).await
             }
-        }
+        };
+        self.has_heard |= begun.elapsed() >= LASTING;
+        ended
     }
 
     async fn talk<S>(&mut self, mut stream: S) -> io::Result<()>
@@ -167,6 +180,9 @@ impl Player {
             }
             if self.has_left {
                 return stream.shutdown().await;
+            }
+            if self.cut.is_some() {
+                return Ok(());
             }
             tokio::select! {
                 count = stream.read_buf(&mut got) => if count? == 0 {
@@ -200,6 +216,7 @@ impl Player {
                 }
                 Some(Command::Linger(span)) => self.linger = Some(span),
                 Some(Command::DieWaiting) => self.dies_waiting = true,
+                Some(Command::Cut { is_hasty }) => self.cut = Some(is_hasty),
                 Some(Command::Leave) => {
                     self.board.failed();
                     self.machine.terminated(now);

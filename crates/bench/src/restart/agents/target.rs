@@ -9,8 +9,9 @@ use rustls::pki_types::pem::PemObject;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
-/// How many connections come from one address: more than this, and finding a free port is slow.
-const PER_ADDRESS: u32 = 7_000;
+/// How many connections come from one address. A port is not free again for a minute after its
+/// connection was closed from here: there must be many more of them than are made in that time.
+const PER_ADDRESS: u32 = 500;
 
 pub(super) struct Target {
     pub(super) address: SocketAddr,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::super::board::Board;
-use super::super::valkey::{Client, Reply};
+use super::super::valkey::{Client, Ear, Mouth, Reply};
 use super::{CHANNEL, RESTARTS, TICK, TOTALS};
 
 /// Writes both counts if neither is there, or if both are.
@@ -36,13 +36,18 @@ pub(in super::super) async fn play(address: &str, size: &str) {
     let update: Arc<str> = script(&mut first, UPDATE).await.into();
     let mut agents = Vec::new();
     for number in 0..size {
-        let mut subscription = Client::new(size + number, address).await.unwrap();
-        subscription.ask(&["SUBSCRIBE", CHANNEL]).await.unwrap();
+        let mut client = Client::new(number, address).await.unwrap();
+        // With this, messages come between answers: one connection does for both.
+        client.ask(&["HELLO", "3"]).await.unwrap();
+        client.ask(&["SUBSCRIBE", CHANNEL]).await.unwrap();
+        let (mouth, ear) = client.split();
         let wanted = Arc::new(AtomicI64::new(NONE));
-        tokio::spawn(listen(subscription, Arc::clone(&wanted)));
+        let (answer, answers) = mpsc::unbounded_channel();
+        tokio::spawn(listen(ear, Arc::clone(&wanted), answer));
         let (fail, failures) = mpsc::unbounded_channel();
         let mut agent = Agent {
-            client: Client::new(number, address).await.unwrap(),
+            mouth,
+            answers,
             update: Arc::clone(&update),
             id: format!("train-workers-0-{number}"),
             counter: 0,
@@ -74,10 +79,16 @@ async fn script(client: &mut Client, text: &str) -> String {
     }
 }
 
-/// The newest message is what is wanted.
-async fn listen(mut subscription: Client, wanted: Arc<AtomicI64>) {
-    while let Ok(reply) = subscription.answer().await {
-        let Reply::List(parts) = reply else { continue };
+/// The newest message is what is wanted; all else is an answer.
+async fn listen(mut ear: Ear, wanted: Arc<AtomicI64>, answer: mpsc::UnboundedSender<Reply>) {
+    while let Ok(reply) = ear.answer().await {
+        let parts = match reply {
+            Reply::Push(parts) => parts,
+            other => {
+                let _ = answer.send(other);
+                continue;
+            }
+        };
         let Some(Reply::Text(message)) = parts.last() else { continue };
         let number = message.trim_start_matches("{\"desiredTotalRestartCount\":");
         if let Ok(number) = number.trim_end_matches('}').parse() {
@@ -87,7 +98,8 @@ async fn listen(mut subscription: Client, wanted: Arc<AtomicI64>) {
 }
 
 struct Agent {
-    client: Client,
+    mouth: Mouth,
+    answers: mpsc::UnboundedReceiver<Reply>,
     update: Arc<str>,
     id: String,
     /// How often the container was restarted.
@@ -149,6 +161,7 @@ impl Agent {
     async fn write(&mut self, script: &str, seen: i64, total: i64) -> bool {
         let (seen, total) = (seen.to_string(), total.to_string());
         let words = ["EVALSHA", script, "2", RESTARTS, TOTALS, &self.id, &seen, &total];
-        self.client.ask(&words).await.is_ok_and(|reply| reply == Reply::Number(1))
+        // An agent whose server is gone is waited for in vain, by somebody who says so.
+        self.mouth.say(&words).await.is_ok() && self.answers.recv().await == Some(Reply::Number(1))
     }
 }

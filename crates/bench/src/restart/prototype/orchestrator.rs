@@ -56,7 +56,7 @@ impl Orchestrator {
         let totals = self.client.ask(&["HGETALL", TOTALS]).await?.pairs();
         let time = match self.client.ask(&["TIME"]).await? {
             Reply::List(parts) => parts.into_iter().next(),
-            Reply::Text(_) | Reply::Number(_) | Reply::Nothing => None,
+            Reply::Text(_) | Reply::Number(_) | Reply::Nothing | Reply::Push(_) => None,
         };
         let time = if let Some(Reply::Text(time)) = time { time } else { String::new() };
         let totals: Vec<i64> = totals.iter().filter_map(|(_, count)| count.parse().ok()).collect();
