@@ -99,8 +99,8 @@ fn kep_349_story_2_with_a_timeout_both_gangs_finish_through_eviction() {
     }
 }
 
-/// A gang that is never ready, and of which the leader decides. When it is told to stop, its workers
-/// say goodbye politely.
+/// A gang that is never ready, and of which the leader decides. When it is told to stop, its
+/// workers say goodbye politely.
 const POLITE: &str = "apiVersion: batch/v1
 kind: Job
 metadata: {name: polite}

@@ -174,8 +174,8 @@ impl World {
     }
 
     /// What a controller that starts anew must not change. In which words somebody is told why he
-    /// waits may change: his place in the queue is not told whenever another leaves it, and of those
-    /// alike only the one that was tried is told in full.
+    /// waits may change: his place in the queue is not told whenever another leaves it, and of
+    /// those alike only the one that was tried is told in full.
     fn state(&self) -> Vec<String> {
         let api = &self.cluster.api;
         if self.sort != Sort::Queues {

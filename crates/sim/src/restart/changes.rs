@@ -94,8 +94,8 @@ impl World {
         self.after(delay, Event::Forget);
     }
 
-    /// Whoever leads hears that the job is deleted, and sees to it that nothing of it is written any
-    /// more. A leader that was replaced without noticing hears nothing.
+    /// Whoever leads hears that the job is deleted, and sees to it that nothing of it is written
+    /// any more. A leader that was replaced without noticing hears nothing.
     pub(super) fn forget(&mut self) {
         let busy_until = self.leading.and_then(|leader| self.paused_until(leader));
         let until = busy_until.unwrap_or(0).max(self.vault.away_until);

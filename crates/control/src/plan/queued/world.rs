@@ -287,8 +287,8 @@ impl World {
         true
     }
 
-    /// Runs one pass whose patch of the job is carried out, though the answer says otherwise. Nobody
-    /// hears of it for now.
+    /// Runs one pass whose patch of the job is carried out, though the answer says otherwise.
+    /// Nobody hears of it for now.
     pub(super) fn pass_unheard(&mut self) {
         let (key, plan) = self.driver.next(self.now).unwrap();
         let mut patches = plan.steps.iter();

@@ -221,8 +221,8 @@ impl Queues {
 }
 
 /// Whether an admission that seems to be refused may have been carried out all the same, while
-/// there is no news of the workload: it was not answered, or it met another version, which may be of
-/// its own making.
+/// there is no news of the workload: it was not answered, or it met another version, which may be
+/// of its own making.
 fn is_in_doubt(kind: RefusalKind) -> bool {
     match kind {
         RefusalKind::Other | RefusalKind::Conflict => true,
