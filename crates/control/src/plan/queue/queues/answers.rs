@@ -138,7 +138,8 @@ impl Queues {
     /// Whether others were given what a workload holds: to say again that it has it would be wrong.
     fn is_overdrawn(&self, entry: &Entry) -> bool {
         let Place::Holding(Holding { queue, held, .. }) = &entry.place else { return false };
-        held.usage.keys().any(|what| self.ledger.available(queue, what) < 0)
+        let without = |what, own| self.ledger.available_after(queue, what, own, own);
+        held.usage.iter().any(|(what, own)| without(what, *own) < *own)
     }
 
     /// An admission that cannot be said again was not carried out if there is no news of it for
