@@ -15,7 +15,7 @@ mod conditions;
 mod draft;
 mod event;
 mod fact;
-mod failure_policy;
+pub(super) mod failure_policy;
 mod finish;
 #[cfg(test)]
 mod histories;

@@ -29,6 +29,7 @@ pub(crate) enum Input {
     Lost { link: u64 },
     PodSeen(Seat),
     PodEnding(Seat),
+    PodExcused { seat: Seat, is_excused: bool },
     PodGone { seat: Seat, is_done: bool },
     PodsKnown,
     Suspended(bool),
@@ -144,6 +145,13 @@ impl Gang {
     pub async fn pod_ending(&self, uid: &str) {
         if let Some(seat) = self.roster.seat(uid) {
             self.send(Input::PodEnding(seat)).await;
+        }
+    }
+
+    /// Whether the Job of a pod would not count its end. To be told before it ends.
+    pub async fn pod_excused(&self, uid: &str, is_excused: bool) {
+        if let Some(seat) = self.roster.seat(uid) {
+            self.send(Input::PodExcused { seat, is_excused }).await;
         }
     }
 
@@ -295,6 +303,9 @@ impl Task {
             }
             Input::PodSeen(seat) => self.machine.pod_seen(seat.slot, seat.pod, now),
             Input::PodEnding(seat) => self.machine.pod_ending(seat.slot, seat.pod, now),
+            Input::PodExcused { seat, is_excused } => {
+                self.machine.pod_excused(seat.slot, seat.pod, is_excused);
+            }
             Input::PodGone { seat, is_done } => {
                 self.machine.pod_gone(seat.slot, seat.pod, is_done, now);
             }

@@ -8,6 +8,7 @@
 //! anew, or fails, when the gang says so.
 
 mod decide;
+mod excuses;
 mod inject;
 mod seats;
 mod terms;
@@ -15,6 +16,7 @@ mod terms;
 use lockstep_api::jobset::{InPlaceRestart, InPlaceWorkers};
 
 pub(super) use decide::{Turn, counted, prepare, ticket, with_workers};
+pub use excuses::Excuses;
 pub use inject::inject;
 pub use seats::{Seats, generation};
 pub use terms::terms;

@@ -218,6 +218,11 @@ impl Orchestrator {
         self.decide(now);
     }
 
+    /// Whether the Job of a pod would not count its end. To be called before it ends.
+    pub fn pod_excused(&mut self, slot: u32, pod: u64, is_excused: bool) {
+        self.slots.pod_excused(slot, pod, is_excused);
+    }
+
     /// A pod has ended or vanished; `is_done` if it has completed.
     pub fn pod_gone(&mut self, slot: u32, pod: u64, is_done: bool, now: Moment) {
         self.slots.pod_gone(slot, pod, is_done, &self.record);

@@ -1,6 +1,6 @@
 //! The leader of one gang: tells it of pods and of the set, and does what it asks for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Client, ResourceExt};
 use lockstep_api::jobset::{InPlaceRestart, InPlaceWorkers, JobSet};
 use lockstep_control::plan::Key;
-use lockstep_control::plan::jobset::in_place::{Gang as Seen, Seats, terms};
+use lockstep_control::plan::jobset::in_place::{Excuses, Gang as Seen, Seats, terms};
 use lockstep_control::plan::restart::{Moment, Phase, Record, Terms, Waterfall, Workers};
 use lockstep_restart::hub::{Gang, Happening, RecordStore};
 use lockstep_restart::place::Place;
@@ -73,11 +73,14 @@ pub(super) struct Leader {
     uid: String,
     news: mpsc::UnboundedReceiver<News>,
     terms: Terms,
+    excuses: Excuses,
     seats: Seats,
     /// The places before those: a pod of one that is no more may still run.
     former: Seats,
     pods: HashMap<String, Arc<Pod>>,
     told: HashMap<String, Told>,
+    /// Those whose Jobs would not count their end, as the gang was told.
+    excused: HashSet<String>,
     are_pods_known: bool,
     /// The latest leader that was heard of.
     fence: u64,
@@ -92,10 +95,12 @@ impl Leader {
             uid: jobset.uid().unwrap_or_default(),
             news,
             terms: terms(jobset),
+            excuses: Excuses::of(jobset),
             seats: Seats::of(jobset),
             former: Seats::default(),
             pods: HashMap::new(),
             told: HashMap::new(),
+            excused: HashSet::new(),
             are_pods_known: false,
             fence: 0,
             seen: None,
@@ -146,6 +151,7 @@ impl Leader {
     /// Tells a new gang of all pods, in the order in which they were made.
     async fn introduce(&mut self, gang: &Gang) {
         self.told.clear();
+        self.excused.clear();
         let mut pods: Vec<_> = self.pods.values().cloned().collect();
         in_order(&mut pods);
         for pod in pods {
@@ -223,6 +229,7 @@ impl Leader {
             }
             News::PodGone(uid) => {
                 self.pods.remove(&uid);
+                self.excused.remove(&uid);
                 let told = self.told.remove(&uid);
                 if told.is_some_and(|told| told < Told::Gone) {
                     gang.pod_gone(&uid, false).await;
@@ -238,6 +245,7 @@ impl Leader {
 
     async fn set_seen(&mut self, gang: &Gang, jobset: &JobSet) -> Option<Ended> {
         let wanted = terms(jobset);
+        self.excuses = Excuses::of(jobset);
         let seats = Seats::of(jobset);
         let is_moved = seats != self.seats;
         if is_moved {
@@ -267,6 +275,15 @@ impl Leader {
         let (told, now) = (self.told.get(&uid).copied(), state(pod));
         if told.is_none() {
             gang.pod_seen(&uid, slot, generation).await;
+        }
+        // Its agent may tell of the end before anybody else does.
+        let is_excused = self.excuses.cover(pod);
+        if is_excused != self.excused.contains(&uid) {
+            gang.pod_excused(&uid, is_excused).await;
+            match is_excused {
+                true => drop(self.excused.insert(uid.clone())),
+                false => drop(self.excused.remove(&uid)),
+            }
         }
         if told < Some(now) {
             match now {

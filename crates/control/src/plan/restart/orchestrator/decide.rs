@@ -237,7 +237,7 @@ impl Orchestrator {
                 return None;
             }
             let cause = slot.cause();
-            if cause == Cause::PodLost && is_remade {
+            if cause == Cause::PodLost && (is_remade || slot.is_excused()) {
                 return Some((at, Verdict::Ignore));
             }
             Some((at, self.terms.judge(at, &cause)))

@@ -46,6 +46,8 @@ pub(super) struct Slot {
     is_gone: bool,
     /// Whether it has completed.
     is_done: bool,
+    /// Whether its Job would not count its end.
+    is_excused: bool,
     /// Earlier pods that are not known to be gone.
     older: Vec<u64>,
     /// The pod of which the replacement was asked for.
@@ -75,6 +77,7 @@ impl Slot {
         is_ending: false,
         is_gone: false,
         is_done: false,
+        is_excused: false,
         older: Vec::new(),
         replaced: 0,
         link: 0,
@@ -93,6 +96,11 @@ impl Slot {
 
     fn has_pod(&self) -> bool {
         self.pod > 0 && !self.is_gone
+    }
+
+    /// Whether the Job of its pod would not count the end of it.
+    pub(super) const fn is_excused(&self) -> bool {
+        self.is_excused
     }
 
     /// Whether its agent was heard by this leader.
@@ -413,6 +421,13 @@ impl Slots {
         });
     }
 
+    /// Whether the Job of a pod would not count its end.
+    pub(super) fn pod_excused(&mut self, at: u32, pod: u64, is_excused: bool) {
+        if let Some(slot) = self.slots.get_mut(at as usize).filter(|slot| slot.pod == pod) {
+            slot.is_excused = is_excused;
+        }
+    }
+
     /// A pod has ended, or vanished; `is_done` if it has completed.
     pub(super) fn pod_gone(&mut self, at: u32, pod: u64, is_done: bool, record: &Record) {
         let is_done = is_done && at < self.len();
@@ -516,6 +531,7 @@ fn note_pod(slot: &mut Slot, pod: u64) {
     slot.is_ending = false;
     slot.is_gone = false;
     slot.is_done = false;
+    slot.is_excused = false;
     slot.is_live = false;
     slot.session = 0;
     slot.held = None;

@@ -344,6 +344,28 @@ fn a_worker_that_comes_back_without_the_policy_is_counted() {
     assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 1 });
 }
 
+#[test]
+fn a_pod_that_was_taken_away_in_a_way_that_its_job_ignores_is_not_counted() {
+    let mut gang = Gang::running(Terms { max_restarts: 0, ..terms(2) });
+    let (pod, now) = (gang.seat_of(0).identity.pod, gang.now);
+    gang.leader().pod_excused(0, pod, true);
+    gang.settle();
+    assert_eq!(gang.runs(), [Some(0); 2], "it runs for as long as it may");
+    gang.leader().pod_ending(0, pod, now);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Stopping);
+    gang.lose_pod(0);
+    gang.join(0);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
+    assert_eq!(gang.record().restarts, Restarts { total: 1, counted: 0 });
+    // The excuse was that of the pod before, and another may be taken back.
+    let pod = gang.seat_of(1).identity.pod;
+    gang.leader().pod_excused(1, pod, true);
+    gang.leader().pod_excused(1, pod, false);
+    gang.lose_pod(1);
+    assert_eq!(gang.phase(), Phase::Failed(Reason::ReachedMaxRestarts));
+}
+
 // rule: in-place-restart F42
 #[test]
 fn a_worker_that_hangs_has_failed() {
