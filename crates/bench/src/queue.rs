@@ -1,7 +1,8 @@
 //! Queues: the shapes of Kueue's own performance tests, on the embedded cluster with its queue
-//! controller, in-process and over HTTP; and what a cycle of the planner costs on its own.
+//! controller, in-process and over HTTP; and what the planner costs on its own.
 
 mod books;
+mod course;
 mod cycle;
 mod execute;
 mod generate;
@@ -9,6 +10,7 @@ mod objects;
 mod place;
 mod run;
 mod shape;
+mod world;
 
 use tokio::runtime::Runtime;
 
@@ -28,6 +30,9 @@ pub(crate) fn measure(report: &mut Report, wanted: &Wanted, runtime: &Runtime) {
     let parts = Wanted(words().filter(|word| !is_way(word)).cloned().collect());
     if parts.has("cycle") {
         cycle::measure(report, divisor);
+        for shape in [Shape::at_once(), Shape::baseline(), Shape::large()] {
+            course::measure(report, &shape.divided(divisor));
+        }
     }
     for (part, shape) in
         [("at-once", Shape::at_once()), ("baseline", Shape::baseline()), ("large", Shape::large())]

@@ -1,17 +1,9 @@
-//! What one admission cycle costs by how many wait: the planner on its own, on one thread.
+//! What one admission cycle costs by how many wait, without an API.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use lockstep_api::kueue::Workload;
-use lockstep_control::plan::queue::{Cycle, Decision, Queues, Settings};
-use rustix::time::{ClockId, clock_gettime};
-
-use super::objects;
-use super::shape::{Class, Queue, Shape, count};
+use super::shape::{Shape, count};
+use super::world::World;
 use crate::report::{Budget, Report, median};
 
 /// How many cycles are measured at each size.
@@ -70,114 +62,14 @@ fn cost(pending: usize) -> Cost {
         world.now += Duration::from_millis(10);
         world.finish(&running[at]);
         world.add(&queues[at], &large, 2);
-        let begun = thread_micros();
-        let cycle = world.queues.cycle(world.now);
-        cycles.push(thread_micros() - begun);
-        visited += cycle.visited;
-        let admitted = world.carry_out(cycle);
+        let decided = world.cycle();
+        cycles.push(decided.micros);
+        visited += decided.visited;
+        let admitted = decided.admitted;
         let [admitted] = admitted.as_slice() else { panic!("not one was admitted: {admitted:?}") };
         running[at].clone_from(admitted);
         rest.push(std::mem::take(&mut world.heard));
     }
     let visited = count(visited) / count(CYCLES);
     Cost { cycle: median(cycles), around: median(rest), visited }
-}
-
-/// The planner, and what an API would hold.
-struct World {
-    queues: Queues,
-    workloads: HashMap<String, Arc<Workload>>,
-    version: u64,
-    now: Timestamp,
-    /// The microseconds that the planner took to hear of changes and to say what queues are like.
-    heard: f64,
-}
-
-impl World {
-    fn new(all: &[Queue]) -> Self {
-        let now = Timestamp::from_second(1_700_000_000).unwrap();
-        let settings = Settings { wait: None, ..Settings::default() };
-        let mut queues = Queues::new(settings);
-        queues.flavor_seen(&Arc::new(objects::flavor()), now);
-        for queue in all {
-            queues.namespace_seen(&queue.name, &BTreeMap::new(), now);
-            queues.cluster_queue_seen(&Arc::new(objects::cluster_queue(queue)), now);
-            queues.local_queue_seen(&Arc::new(objects::local_queue(queue)), now);
-        }
-        queues.flavors_listed();
-        queues.cluster_queues_listed();
-        queues.local_queues_listed();
-        queues.namespaces_listed();
-        queues.workloads_listed();
-        Self { queues, workloads: HashMap::new(), version: 0, now, heard: 0.0 }
-    }
-
-    /// One more workload.
-    fn add(&mut self, queue: &Queue, class: &Class, set: usize) {
-        let mut workload = objects::workload(&queue.name, class, set, self.workloads.len());
-        workload.metadata.uid = Some(format!("uid-{}", self.workloads.len()));
-        workload.metadata.creation_timestamp = Some(Time(self.now));
-        self.put(workload);
-    }
-
-    fn finish(&mut self, key: &str) {
-        let mut workload = (*self.workloads[key]).clone();
-        workload.status = Some(objects::finished(&workload, self.now));
-        self.put(workload);
-    }
-
-    fn put(&mut self, mut workload: Workload) {
-        self.version += 1;
-        workload.metadata.resource_version = Some(self.version.to_string());
-        let workload = Arc::new(workload);
-        let begun = thread_micros();
-        self.queues.workload_seen(&workload, self.now);
-        self.heard += thread_micros() - begun;
-        self.workloads.insert(objects::key(&workload), workload);
-    }
-
-    /// Runs cycles until there is nothing more to say.
-    fn settle(&mut self) {
-        loop {
-            self.now += Duration::from_secs(1);
-            let cycle = self.queues.cycle(self.now);
-            if cycle.decisions.is_empty() {
-                return;
-            }
-            self.carry_out(cycle);
-        }
-    }
-
-    /// Carries out what was decided; says who was admitted.
-    fn carry_out(&mut self, cycle: Cycle) -> Vec<String> {
-        let mut admitted = Vec::new();
-        for decision in cycle.decisions {
-            let write = decision.write();
-            let key = write.key.to_string();
-            let mut workload = (*self.workloads[&key]).clone();
-            workload.status = Some(write.status.clone());
-            if matches!(decision, Decision::Admit(_)) {
-                admitted.push(key);
-            }
-            self.put(workload);
-        }
-        let begun = thread_micros();
-        let _ = self.queues.take_statuses(self.now);
-        let _ = self.queues.take_finalizers(self.now);
-        self.heard += thread_micros() - begun;
-        admitted
-    }
-
-    /// Who holds the quota of a queue.
-    fn holder(&self, queue: &Queue) -> String {
-        let mut of_queue = self.workloads.iter().filter(|(_, it)| objects::held(it) > 0);
-        let of_queue = of_queue.find(|(key, _)| key.starts_with(&format!("{}/", queue.name)));
-        of_queue.unwrap().0.clone()
-    }
-}
-
-/// The time this thread has had on a core.
-fn thread_micros() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap().as_secs_f64() * 1e6
 }

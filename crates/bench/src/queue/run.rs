@@ -138,7 +138,9 @@ fn tell_cycles(report: &mut Report, name: &str, metrics: &Metrics, admissions: u
     };
     let cycles = sum("kueue_admission_attempts_total");
     let visited = sum("lockstep_queue_visited_workloads_total");
+    let seconds = sum("kueue_admission_attempt_duration_seconds_sum");
     println!("  {admissions} admissions in {cycles} cycles, {visited} workloads visited");
+    report.add(&format!("{name}: all cycles together"), seconds, "s", Budget::None);
     report.add(&format!("{name}: visited per cycle"), visited / cycles, "", Budget::None);
     let per_admission = visited / count(admissions);
     report.add(&format!("{name}: visited per admission"), per_admission, "", Budget::None);

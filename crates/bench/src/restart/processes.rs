@@ -24,7 +24,8 @@ const ROUNDS_FEW: (usize, usize) = (6, 1);
 const ROUNDS_FEW_MANY: (usize, usize) = (4, 1);
 /// From how many on they are many.
 const MANY: u32 = 200;
-/// How long after a failure another one fails, while a third one that does not listen is waited for.
+/// How long after a failure another one fails, while a third one that does not listen is waited
+/// for.
 const SECOND_AFTER: Duration = Duration::from_millis(1200);
 
 /// One gang, each of whose workers is two processes, and all that can happen to it.

@@ -61,7 +61,8 @@ pub fn inject(job: &mut JobSpec, set_name: &str, generation: u32, wiring: &Wirin
 /// What a container asks for, and what it may do.
 type Manners = (Option<ResourceRequirements>, SecurityContext);
 
-/// The processors and the memory of a worker. Other resources, such as devices, are not for sharing.
+/// The processors and the memory of a worker. Other resources, such as devices, are not for
+/// sharing.
 fn resources(worker: &Container) -> Option<ResourceRequirements> {
     let own = worker.resources.as_ref()?;
     let shared = |all: &Option<BTreeMap<String, Quantity>>| {
