@@ -2,7 +2,8 @@
 //!
 //! `schemas.json` holds the OpenAPI schemas of the kinds served, as clients read them. `types.json`
 //! holds what the server itself needs to decode, prune and patch: Go's view of the same types, with
-//! list semantics from the OpenAPI documents. Both have one entry per line, so that a new release
+//! list semantics from the OpenAPI documents. `samples.json` holds an object of each kind as JSON and
+//! as protobuf, by which the decoder of the latter is tested. All have one entry per line, so that a new release
 //! shows as a readable diff.
 
 use std::{
@@ -99,7 +100,7 @@ pub(crate) fn run(args: &Options) -> Result<()> {
     Ok(())
 }
 
-fn generate(args: &Options, scratch: &Path) -> Result<[(&'static str, String); 2]> {
+fn generate(args: &Options, scratch: &Path) -> Result<[(&'static str, String); 3]> {
     let spec = match &args.spec {
         Some(spec) => spec.clone(),
         None => fetch_spec(scratch)?,
@@ -116,7 +117,9 @@ fn generate(args: &Options, scratch: &Path) -> Result<[(&'static str, String); 2
         one_per_line(lines)?
     );
     let schemas_text = one_per_line(schemas.iter().map(|(name, s)| Ok((name, s.clone()))))? + "\n";
-    Ok([("schemas.json", schemas_text), ("types.json", types_text)])
+    let samples = types.samples.iter().map(|(kind, sample)| Ok((kind, sample.clone())));
+    let samples_text = one_per_line(samples)? + "\n";
+    Ok([("schemas.json", schemas_text), ("types.json", types_text), ("samples.json", samples_text)])
 }
 
 fn one_per_line<'a>(entries: impl Iterator<Item = Result<(&'a String, Value)>>) -> Result<String> {
@@ -228,6 +231,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 struct Types {
     kinds: BTreeMap<String, String>,
     types: BTreeMap<String, GoType>,
+    samples: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -237,6 +241,8 @@ struct GoType {
     go: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     elem: String,
+    #[serde(default, rename = "isMessage", skip_serializing_if = "std::ops::Not::not")]
+    is_message: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fields: Vec<GoField>,
 }
@@ -255,6 +261,8 @@ struct GoField {
     merge_key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     strategy: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    proto: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     list_type: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

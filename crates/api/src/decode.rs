@@ -10,6 +10,7 @@ mod complete;
 mod findings;
 mod free;
 mod patch;
+mod protobuf;
 mod scalar;
 mod syntax;
 mod walk;
@@ -19,6 +20,7 @@ use serde_json::{Map, Value};
 
 pub use complete::complete;
 pub use patch::{PatchKind, patch_body, prune_and_check};
+pub use protobuf::protobuf_to_json;
 
 use crate::{
     quote::quoted,
@@ -182,7 +184,7 @@ fn finish(
     let kind = object.remove("kind");
     let api_version = api_version.as_ref().and_then(Value::as_str).unwrap_or_default();
     let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
-    if expected.schema().is_none() {
+    if expected.schema().is_none_or(|node| !node.has_protobuf()) {
         must_name_kind(body, api_version, kind)?;
     }
     let given = given_kind(expected, api_version, kind)?;
@@ -202,7 +204,7 @@ fn finish(
     Ok(Decoded { object, warnings })
 }
 
-/// Kinds without a built-in type cannot be guessed from the path.
+/// Custom kinds are not guessed from the path.
 fn must_name_kind(body: &[u8], api_version: &str, kind: &str) -> Result<(), Status> {
     let missing = match (kind, api_version) {
         ("", _) => "Kind",

@@ -63,6 +63,8 @@ pub(crate) struct Type {
     pub(crate) go: &'static str,
     /// The type of elements, for lists and maps.
     elem: TypeId,
+    /// Whether protobuf has a message of its own for the list.
+    is_message: bool,
     /// Sorted by name.
     fields: Vec<Field>,
 }
@@ -74,6 +76,8 @@ pub(crate) struct Field {
     /// The embedded Go structs it was found through, joined by dots.
     pub(crate) via: &'static str,
     pub(crate) omit: Omit,
+    /// Its number in protobuf, behind those of the messages it lies in; empty when it has none.
+    pub(crate) proto: &'static str,
     /// Whether Go tells "absent" from "zero".
     pub(crate) is_pointer: bool,
     /// Whether it is written even when it has its zero value.
@@ -198,6 +202,16 @@ impl SchemaNode {
     /// The fields of a struct that are written even when they have their zero value.
     pub(crate) fn always_written(&self) -> impl Iterator<Item = &'static Field> {
         self.node.fields.iter().filter(|field| field.is_always_written)
+    }
+
+    /// Whether the struct here has a form in protobuf.
+    pub(crate) fn has_protobuf(&self) -> bool {
+        self.node.fields.iter().any(|field| !field.proto.is_empty())
+    }
+
+    /// Whether protobuf has a message of its own for the list here.
+    pub(crate) fn is_message(&self) -> bool {
+        self.node.is_message
     }
 
     pub(crate) fn at_field(&self, field: &'static Field) -> Self {

@@ -1,6 +1,7 @@
 //! Unmodified kubectl against `lockstep up`. The numbers in the names are those of the acceptance
 //! suite in the API server's specification.
 
+mod imperative;
 mod jobs;
 mod jobsets;
 mod objects;
@@ -35,6 +36,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         pods::checks(&mut suite);
         jobs::checks(&mut suite);
         jobsets::checks(&mut suite);
+        imperative::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();

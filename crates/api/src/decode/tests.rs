@@ -498,3 +498,22 @@ fn typed_views_read_what_was_completed() {
         json!({"endpoints": [{}], "ports": [{}]}),
     );
 }
+
+#[test]
+fn custom_kinds_must_be_named_and_built_in_ones_need_not() {
+    let jobset = Gvk { group: "jobset.x-k8s.io", version: "v1alpha2", kind: "JobSet" };
+    let cases: [(Gvk<'_>, &str, &str); 4] = [
+        (jobset, "{}", "Object 'Kind' is missing in '{}'"),
+        (
+            jobset,
+            r#"{"kind":"JobSet"}"#,
+            "Object 'apiVersion' is missing in '{\"kind\":\"JobSet\"}'",
+        ),
+        (jobset, r#"{"kind":"JobSet","apiVersion":"jobset.x-k8s.io/v1alpha2"}"#, ""),
+        (Gvk { group: "", version: "v1", kind: "Pod" }, "{}", ""),
+    ];
+    for (expected, body, want) in cases {
+        let got = kind(expected, body.as_bytes(), FieldValidation::Strict);
+        assert_eq!(got.err().map(|error| error.message).unwrap_or_default(), want, "{body}");
+    }
+}

@@ -26,6 +26,8 @@ struct Entry<'a> {
     go: &'a str,
     #[serde(default)]
     elem: &'a str,
+    #[serde(default, rename = "isMessage")]
+    is_message: bool,
     #[serde(default, borrow)]
     fields: Vec<FieldEntry<'a>>,
 }
@@ -40,6 +42,8 @@ struct FieldEntry<'a> {
     via: &'a str,
     #[serde(default)]
     omit: &'a str,
+    #[serde(default)]
+    proto: &'a str,
     #[serde(default)]
     merge_key: &'a str,
     #[serde(default)]
@@ -84,6 +88,7 @@ pub(super) fn parse(texts: [&'static str; 2]) -> Types {
             Type {
                 shape: shape(entry.kind),
                 go: if entry.go.is_empty() { name } else { entry.go },
+                is_message: entry.is_message,
                 elem: if entry.elem.is_empty() { TypeId(0) } else { behind(entry.elem).id },
                 fields,
             }
@@ -129,6 +134,7 @@ fn read_field(entry: &FieldEntry<'static>, target: &Target) -> Field {
         name: entry.name,
         via: entry.via,
         omit,
+        proto: entry.proto,
         is_pointer: target.is_pointer,
         is_always_written: is_always_written(omit, target),
         type_id: target.id,

@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::HeaderMap;
 use lockstep_api::{
-    Resource, Status,
+    Resource, Status, decode,
     selector::{FieldSelector, LabelSelector},
 };
 use lockstep_store::{object::Selectors, watch::Filter};
@@ -14,7 +14,7 @@ use lockstep_store::{object::Selectors, watch::Filter};
 use super::{
     App,
     limits::read_body,
-    negotiate::{self, Encoding, Output},
+    negotiate::{self, Input, Output},
     options::{ListOptions, MutationOptions},
     query::Query,
 };
@@ -53,14 +53,16 @@ impl Address {
 }
 
 impl Call {
-    /// The body as JSON; YAML is turned into it.
+    /// The body as JSON; YAML and protobuf are turned into it.
     pub(crate) async fn json_body(&self, body: Body) -> Result<Bytes, Status> {
-        let encoding = negotiate::input(&self.headers)?;
+        let input = negotiate::input(&self.headers)?;
         let bytes = read_body(body).await?;
-        if encoding == Encoding::Json || bytes.is_empty() {
-            return Ok(bytes);
+        match input {
+            _ if bytes.is_empty() => Ok(bytes),
+            Input::Json => Ok(bytes),
+            Input::Yaml => yaml_to_json(&bytes),
+            Input::Protobuf => decode::protobuf_to_json(&bytes).map(Bytes::from),
         }
-        yaml_to_json(&bytes)
     }
 
     /// Who writes, and how.

@@ -8,6 +8,21 @@ use super::query::Query;
 /// The media types of answers, in order of preference.
 const SERVED: [&str; 2] = ["application/json", "application/yaml"];
 
+/// The media types of bodies.
+const READ: [&str; 3] =
+    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Input {
+    /// JSON.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Kubernetes' protobuf, which Go clients use for built-in kinds.
+    Protobuf,
+}
+
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -97,11 +112,12 @@ pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<Aggregated> {
 }
 
 /// How a request's body is written.
-pub(crate) fn input(headers: &HeaderMap) -> Result<Encoding, Status> {
+pub(crate) fn input(headers: &HeaderMap) -> Result<Input, Status> {
     match content_type(headers).as_deref() {
-        None | Some("" | "application/json") => Ok(Encoding::Json),
-        Some("application/yaml") => Ok(Encoding::Yaml),
-        Some(_) => Err(Status::unsupported_media_type(&SERVED)),
+        None | Some("" | "application/json") => Ok(Input::Json),
+        Some("application/yaml") => Ok(Input::Yaml),
+        Some("application/vnd.kubernetes.protobuf") => Ok(Input::Protobuf),
+        Some(_) => Err(Status::unsupported_media_type(&READ)),
     }
 }
 
@@ -276,16 +292,18 @@ mod tests {
     #[test]
     fn bodies_without_a_type_are_json() {
         let typed = |v: &str| HeaderMap::from_iter([(header::CONTENT_TYPE, v.parse().unwrap())]);
-        assert_eq!(input(&HeaderMap::new()).unwrap(), Encoding::Json);
-        assert_eq!(input(&typed("application/json; charset=utf-8")).unwrap(), Encoding::Json);
-        assert_eq!(input(&typed("Application/YAML")).unwrap(), Encoding::Yaml);
-        let error = input(&typed("application/vnd.kubernetes.protobuf")).unwrap_err();
+        assert_eq!(input(&HeaderMap::new()).unwrap(), Input::Json);
+        assert_eq!(input(&typed("application/json; charset=utf-8")).unwrap(), Input::Json);
+        assert_eq!(input(&typed("Application/YAML")).unwrap(), Input::Yaml);
+        let protobuf = input(&typed("application/vnd.kubernetes.protobuf")).unwrap();
+        assert_eq!(protobuf, Input::Protobuf);
+        let error = input(&typed("application/cbor")).unwrap_err();
         assert_eq!(
             (error.code, error.message.as_str()),
             (
                 415,
                 "the body of the request was in an unknown format - accepted media types include: \
-                 application/json, application/yaml"
+                 application/json, application/yaml, application/vnd.kubernetes.protobuf"
             )
         );
     }

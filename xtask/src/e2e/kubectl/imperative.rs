@@ -1,0 +1,41 @@
+//! Commands that make objects without a file. kubectl sends them as protobuf since 1.32.
+
+use crate::e2e::check::{Check, Suite};
+
+/// Checks 15 to 18 and 62, as far as they need no second user.
+pub(super) fn checks(suite: &mut Suite) {
+    let job = Check::new("create job made --image=busybox -- echo from-protobuf");
+    suite.check("15 create job", job.out_is("job.batch/made created"));
+    let wait = Check::new("wait --for=condition=Complete job/made --timeout=60s");
+    suite.check("15 it completes", wait.out("condition met"));
+    suite.check("15 and said it", Check::new("logs job/made").out_is("from-protobuf"));
+    let space = Check::new("create namespace made").out_is("namespace/made created");
+    suite.check("16 create namespace", space);
+    let account = Check::new("get serviceaccount default -n made").out("default");
+    suite.check("16 it has a service account", account.within(10));
+    let map = Check::new("create configmap made --from-literal=a=b -n made");
+    suite.check("17 create configmap", map.out_is("configmap/made created"));
+    let map = Check::new("get cm made -n made -o jsonpath={.data.a}");
+    suite.check("17 it has what was said", map.out_is("b"));
+    let again = Check::new("create configmap made -n made").code(1).err("(AlreadyExists)");
+    suite.check("17 not twice", again);
+    let secret = Check::new("create secret generic made --from-literal=a=b -n made");
+    suite.check("18 create secret", secret.out_is("secret/made created"));
+    let secret = Check::new("get secret made -n made -o jsonpath={.data.a}/{.type}");
+    suite.check("18 it has what was said", secret.out_is("Yg==/Opaque"));
+    let service = Check::new("create service clusterip made --tcp=80:8080 -n made");
+    suite.check("create service", service.out_is("service/made created"));
+    let port = "get service made -n made -o jsonpath={.spec.ports[0].port}:{.spec.ports[0]";
+    let port = format!("{port}.targetPort}}");
+    suite.check("it has numbers and names", Check::new(&port).out_is("80:8080"));
+    let account = Check::new("create serviceaccount made -n made");
+    suite.check("create serviceaccount", account.out_is("serviceaccount/made created"));
+    let class = Check::new("create priorityclass made --value=7 --description=seven");
+    suite.check("create priorityclass", class.out("made created"));
+    suite.check("62 may I", Check::new("auth can-i create pods").out_is("yes"));
+    suite.check("62 what may I", Check::new("auth can-i --list").out("*.*"));
+    suite.check("62 who am I", Check::new("auth whoami").out("kubernetes-admin"));
+    let bad = Check::new("create namespace Not_Valid").code(1).err("metadata.name: Invalid value");
+    suite.check("a bad name in protobuf", bad);
+    suite.check("clean up", Check::new("delete job/made ns/made priorityclass/made").out("made"));
+}
