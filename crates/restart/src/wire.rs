@@ -188,7 +188,8 @@ mod tests {
     #[test]
     fn an_order_is_small() {
         let rank = Rank { generation: 3, epoch: 100, duty: Duty::Hold };
-        let order = Order { fence: 12, rank, by: 12, restarts: Restarts::default() };
+        let restarts = Restarts::default();
+        let order = Order { fence: 12, rank, by: 12, restarts, is_rejoining: true };
         assert!(frame(&Down::Order(order)).len() <= 16);
     }
 }

@@ -194,7 +194,6 @@ impl Orchestrator {
             }
             Heard::News => {}
         }
-        self.release_if_finished(report.slot);
         self.note_stages(now);
         self.decide(now);
     }
@@ -388,20 +387,6 @@ impl Orchestrator {
 
     fn is_behind(&self, slot: u32) -> bool {
         self.slots.get(slot).is_some_and(|slot| slot.is_behind(&self.record.order()))
-    }
-
-    /// Where workers do not rejoin, one that has succeeded may go.
-    fn release_if_finished(&mut self, slot: u32) {
-        if self.record.is_rejoining || self.flight.is_some() || !self.is_confirmed {
-            return;
-        }
-        if self.slots.standing(slot) == Standing::Succeeded
-            && let Some(at) = self.slots.get(slot)
-        {
-            let order = self.record.order();
-            let rank = Rank { duty: Duty::Finish, ..order.rank };
-            self.effects.push(Effect::Tell(at.link, Order { rank, ..order }));
-        }
     }
 
     fn resend(&mut self, now: Moment) {

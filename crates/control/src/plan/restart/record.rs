@@ -175,7 +175,8 @@ impl Record {
 
     /// What agents are told of it.
     pub const fn order(&self) -> Order {
-        Order { fence: self.fence, rank: self.rank(), by: self.by, restarts: self.restarts }
+        let Self { fence, by, restarts, is_rejoining, .. } = *self;
+        Order { fence, rank: self.rank(), by, restarts, is_rejoining }
     }
 
     /// A new epoch, for which this leader asks everybody to wait.
