@@ -317,10 +317,16 @@ impl Orchestrator {
                     let those = those.filter(|at| self.slots.standing(*at) == standing);
                     those.take(waiting::NAMED_MAX).collect()
                 };
+                // A gang that forms waits for its first pods, which nobody puts off.
+                let is_restart = self.record.phase == Phase::Stopping;
+                let podless = self.slots.without_pod();
                 let behind = self.slots.count(Standing::Behind);
                 let missing = self.slots.count(Standing::Missing);
                 if behind > 0 {
                     Some(Waiting::Stops { count: behind, slots: named(Standing::Behind) })
+                } else if missing > 0 && podless.len() == missing as usize && is_restart {
+                    let slots = podless.into_iter().take(waiting::NAMED_MAX).collect();
+                    Some(Waiting::Replacements { count: missing, slots })
                 } else if missing > 0 {
                     Some(Waiting::Members { count: missing, slots: named(Standing::Missing) })
                 } else if self.slots.count(Standing::Haunted) > 0 {
