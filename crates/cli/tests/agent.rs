@@ -115,7 +115,7 @@ impl Fleet {
         self.fence += 1;
         let (tell, happenings) = mpsc::unbounded_channel();
         let led = (self.fence, self.store.read(JOB));
-        let gang = Gang::lead(JOB, self.terms.clone(), led, self.store.clone(), tell);
+        let gang = Gang::lead((JOB, hub.key()), self.terms.clone(), led, self.store.clone(), tell);
         for slot in 0..self.terms.slots {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }
@@ -468,7 +468,7 @@ async fn of_many_gangs_that_fail_at_once_none_waits_for_another() {
         let store: Arc<dyn RecordStore> =
             if number == 0 { Arc::new(Stuck(2.into())) } else { Arc::new(Memory::default()) };
         let terms = Terms { grace, ..terms(2) };
-        let gang = Gang::lead(&job, terms, (1, None), store, tell);
+        let gang = Gang::lead((&job, hub.key()), terms, (1, None), store, tell);
         for slot in 0..2 {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }

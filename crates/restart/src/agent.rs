@@ -26,6 +26,7 @@ use link::{Link, News};
 use process::Worker;
 
 pub use crate::dial::{Address, Trust};
+use crate::seal::Told;
 use crate::wire::Status;
 
 /// What an agent has to know.
@@ -68,6 +69,8 @@ struct Shell {
     heartbeat: Option<Heartbeat>,
     /// When the worker ended last.
     failed_at: Option<Instant>,
+    /// What it was told, to show it to those who do not know of it.
+    told: Told,
     status: watch::Sender<Option<Status>>,
     news: mpsc::Receiver<News>,
     ended: Signal,
@@ -97,6 +100,7 @@ impl Shell {
             worker: Worker::new(command, heartbeat.as_ref().and_then(Heartbeat::ear)),
             heartbeat,
             failed_at: None,
+            told: Told::default(),
             status,
             news,
             ended,
@@ -145,7 +149,9 @@ impl Shell {
         let now = self.now();
         match news {
             News::Connected => self.machine.connected(now),
-            News::Order(order) => {
+            News::Order(sealed) => {
+                self.told.take(sealed);
+                let order = &sealed.order;
                 let Order { rank, fence, .. } = order;
                 tracing::debug!(?rank, fence, "told");
                 self.machine.ordered(order, now);
@@ -210,7 +216,8 @@ impl Shell {
                         }
                         let ago = self.failed_at.map(|at| at.elapsed().as_micros());
                         let ago = ago.and_then(|ago| u32::try_from(ago).ok()).unwrap_or_default();
-                        self.status.send_replace(Some(Status { ago, ..report.into() }));
+                        let told = self.told.shown();
+                        self.status.send_replace(Some(Status { ago, told, ..report.into() }));
                     }
                     AgentEffect::Exit(code) => return Some(code),
                 }

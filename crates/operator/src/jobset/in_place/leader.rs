@@ -115,8 +115,8 @@ impl Leader {
             let fence = next_fence(self.fence.max(stored.map_or(0, |stored| stored.fence)));
             info!(jobset = %self.key, fence, "leading restarts in place");
             let (tell, mut happenings) = mpsc::unbounded_channel();
-            let led = (fence, stored);
-            let gang = Gang::lead(&self.uid, self.terms.clone(), led, records.store(), tell);
+            let (job, led) = ((self.uid.as_str(), self.tools.place.key()), (fence, stored));
+            let gang = Gang::lead(job, self.terms.clone(), led, records.store(), tell);
             let leading = Leading { gang, place: self.tools.place.clone(), uid: self.uid.clone() };
             let gang = &leading.gang;
             self.introduce(gang).await;
@@ -518,7 +518,8 @@ mod tests {
         let mut leader = Leader::new(&jobset(), tools, receiver);
         let (tell, mut happenings) = mpsc::unbounded_channel();
         let store = Arc::new(Memory::default());
-        let gang = Gang::lead("set", leader.terms.clone(), (7, None), store, tell);
+        let key = TicketKey::new(b"key");
+        let gang = Gang::lead(("set", &key), leader.terms.clone(), (7, None), store, tell);
         gang.stop();
         let followed = leader.follow(&gang, &mut happenings);
         let ended = tokio::time::timeout(Duration::from_secs(10), followed).await;

@@ -160,7 +160,7 @@ impl Orchestrator {
                 Rung::Replace | Rung::ReplaceAll => {}
                 Rung::Recreate if self.slots.is_any_replaced() && self.ladder.extend(now) => {}
                 Rung::Recreate => {
-                    let generation = record.generation + 1;
+                    let generation = record.generation.saturating_add(1);
                     let next = record.next_epoch(Phase::Recreating);
                     return Some(self.charged(Record { generation, ..next }, true));
                 }
@@ -192,7 +192,7 @@ impl Orchestrator {
         self.last_failure = Some((first, cause.clone()));
         let has_progressed =
             self.running_since.is_some_and(|since| now.since(since) >= self.terms.progress_after);
-        let stalled = if has_progressed { 0 } else { record.stalled + 1 };
+        let stalled = if has_progressed { 0 } else { record.stalled.saturating_add(1) };
         let next = Record { stalled, ..record.next_epoch(Phase::Stopping) };
         self.waterfall = Some(Waterfall::new(next.epoch, first, cause, now));
         if stalled > self.terms.stalled_max {
