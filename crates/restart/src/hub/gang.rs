@@ -84,6 +84,9 @@ pub struct Description {
 const INBOX: usize = 32 * 1024;
 /// How much of it is looked at before anything is sent.
 const BATCH: usize = 512;
+/// How long a record may take to be written before that counts as not known, and is tried again. A
+/// store that never answers would hold up a gang for ever, and nothing would say so.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A gang that is led here. The task that leads it ends when it is told to, or with the last of
 /// these: each connection has one.
@@ -117,6 +120,7 @@ impl Gang {
             machine,
             start: Instant::now(),
             links: HashMap::new(),
+            latest: HashMap::new(),
             air: None,
             roster: Arc::clone(&roster),
             sealer: Arc::clone(&sealer),
@@ -242,6 +246,9 @@ struct Task {
     machine: Orchestrator,
     start: Instant,
     links: HashMap<u64, (Seat, Way)>,
+    /// The latest connection of each pod. An agent has one: it makes another when that is lost, and
+    /// may know it long before this end does.
+    latest: HashMap<u64, u64>,
     /// What carries an order to all that listen there.
     air: Option<Arc<dyn Carrier>>,
     roster: Arc<Roster>,
@@ -298,9 +305,7 @@ impl Task {
     fn take(&mut self, input: Input) {
         let now = self.now();
         match input {
-            Input::Connected { link, seat, way } => {
-                self.links.insert(link, (seat, way));
-            }
+            Input::Connected { link, seat, way } => self.connected(link, seat, way),
             Input::OnAir(air) => self.air = Some(air),
             Input::Heard { link, status } => {
                 let Some((seat, way)) = self.links.get(&link) else { return };
@@ -322,6 +327,9 @@ impl Task {
             }
             Input::Lost { link } => {
                 if let Some((seat, _)) = self.links.remove(&link) {
+                    if self.latest.get(&seat.pod) == Some(&link) {
+                        self.latest.remove(&seat.pod);
+                    }
                     self.machine.lost(seat.slot, link, now);
                 }
             }
@@ -351,6 +359,16 @@ impl Task {
                     last_failure: self.machine.last_failure().cloned(),
                 });
             }
+        }
+    }
+
+    /// Takes a connection in, in place of the one that its pod had.
+    fn connected(&mut self, link: u64, seat: Seat, way: Way) {
+        let before = self.latest.get(&seat.pod).copied().unwrap_or(0);
+        self.latest.insert(seat.pod, link.max(before));
+        self.links.insert(link, (seat, way));
+        if let Some((_, way)) = self.links.get(&link.min(before)) {
+            way.alone.close();
         }
     }
 
@@ -420,7 +438,11 @@ impl Task {
         let (store, job) = (Arc::clone(&self.store), self.job.clone());
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            let written = store.write(&job, record, expected).await;
+            let writing = store.write(&job, record, expected);
+            let written = tokio::time::timeout(WRITE_WITHIN, writing).await.unwrap_or_else(|_| {
+                tracing::warn!(job, "the restart record is not written in time, trying again");
+                Written::Unsure
+            });
             if let Some(inbox) = inbox.upgrade() {
                 let _ = inbox.send(Input::Stored { version: record.version(), written }).await;
             }

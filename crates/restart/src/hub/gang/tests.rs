@@ -147,6 +147,62 @@ async fn what_an_agent_can_show_is_taken_from_it() {
     assert!(timeout(SOON, filled).await.is_ok());
 }
 
+#[tokio::test]
+async fn a_pod_has_one_connection_and_the_latest_is_it() {
+    let gang = lead(Arc::new(Memory::default()));
+    for (pod, slot) in [("pod-0", 0), ("pod-1", 1)] {
+        gang.pod_seen(pod, slot, 1).await;
+    }
+    let other = join(&gang, "pod-1").await;
+    let mut before = join(&gang, "pod-0").await;
+    for _ in 0..100 {
+        let next = join(&gang, "pod-0").await;
+        let is_closed = async { while before.1.take().await.is_some() {} };
+        assert!(timeout(SOON, is_closed).await.is_ok(), "an earlier one is left open");
+        gang.tell(Input::Lost { link: before.0 }).await.unwrap();
+        before = next;
+    }
+    // One that comes late is not the latest.
+    let (late, seat) = (gang.next_link(), gang.seat("pod-0").unwrap());
+    let (_, latest) = join(&gang, "pod-0").await;
+    let mailbox = Arc::new(Mailbox::new(None));
+    let way = Way { alone: Arc::<Mailbox>::clone(&mailbox), is_on_air: false };
+    gang.tell(Input::Connected { link: late, seat, way }).await.unwrap();
+    let is_closed = async { while mailbox.take().await.is_some() {} };
+    assert!(timeout(SOON, is_closed).await.is_ok());
+    for open in [&latest, &other.1] {
+        let silent = timeout(Duration::from_millis(50), open.take()).await;
+        assert!(silent != Ok(None), "it was closed");
+    }
+}
+
+/// Never answers for the first record, and takes all others.
+#[derive(Default)]
+struct Silent(AtomicU32);
+
+impl RecordStore for Silent {
+    fn write<'a>(
+        &'a self,
+        _: &'a str,
+        _: Record,
+        _: Expected,
+    ) -> Pin<Box<dyn Future<Output = Written> + Send + 'a>> {
+        let is_first = self.0.fetch_add(1, Ordering::Relaxed) == 0;
+        if is_first { Box::pin(std::future::pending()) } else { Box::pin(ready(Written::Yes)) }
+    }
+}
+
+// rule: in-place-restart F15
+#[tokio::test(start_paused = true)]
+async fn a_store_that_never_answers_is_asked_again() {
+    let gang = lead(Arc::new(Silent::default()));
+    let mut record = gang.record();
+    let written = record.wait_for(|record| record.revision > 0);
+    // The machine has another clock, which is not moved on: it is asked often in this time.
+    let long = Duration::from_secs(10_000_000);
+    assert!(timeout(long, written).await.is_ok(), "the gang waits for ever");
+}
+
 /// Does what the agent asks for, and says what it says: how long ago its worker failed grows.
 async fn speak(gang: &Gang, link: u64, agent: &mut Agent, ago: &mut u32) {
     let now = Moment::default();
