@@ -534,6 +534,10 @@ async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     fleet.lines("epoch 1", 1).await;
     let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
     assert_eq!(waterfall.cause, Cause::Hung);
+    // It has failed when its time is up, whatever has failed before it.
+    fleet.lines("epoch 2", 1).await;
+    let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
+    assert!(waterfall.detected < Duration::from_millis(500), "{:?}", waterfall.detected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

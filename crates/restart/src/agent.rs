@@ -67,7 +67,7 @@ struct Shell {
     start: Instant,
     worker: Worker,
     heartbeat: Option<Heartbeat>,
-    /// When the worker ended last.
+    /// When the last worker ended, or has shown no sign of life for too long.
     failed_at: Option<Instant>,
     /// What it was told, to show it to those who do not know of it.
     told: Told,
@@ -117,7 +117,13 @@ impl Shell {
     /// Waits until something happens, and tells the machine.
     async fn next(&mut self) {
         let wait = self.machine.deadline().since(self.now());
-        let beat = self.heartbeat.as_ref().map_or(wait, |heartbeat| heartbeat.look_after());
+        let heartbeat = &mut self.heartbeat;
+        let missed = async {
+            match heartbeat {
+                Some(heartbeat) => heartbeat.missed().await,
+                None => std::future::pending().await,
+            }
+        };
         let forwarded = any_of(&mut self.forwarded);
         tokio::select! {
             news = self.news.recv() => match news {
@@ -125,16 +131,20 @@ impl Shell {
                 // The link never ends.
                 None => std::future::pending().await,
             },
+            () = self.worker.ended() => self.reap(),
+            // Orphans have nobody else who watches them; nor has a worker where there is no pidfd.
             _ = self.ended.recv() => self.reap(),
             _ = self.terminate.recv() => self.leave(),
             _ = self.interrupt.recv() => self.leave(),
             signal = forwarded => self.worker.signal(signal),
-            () = tokio::time::sleep(wait.min(beat)) => {
+            () = missed => {
+                tracing::warn!("the worker shows no sign of life: it has failed");
+                self.failed_at = Some(Instant::now());
                 let now = self.now();
-                if self.heartbeat.as_mut().is_some_and(Heartbeat::is_missed) {
-                    tracing::warn!("the worker shows no sign of life: it has failed");
-                    self.machine.hung(now);
-                }
+                self.machine.hung(now);
+            }
+            () = tokio::time::sleep(wait) => {
+                let now = self.now();
                 self.machine.tick(now);
             }
         }
@@ -165,7 +175,8 @@ impl Shell {
             let now = self.now();
             match taken {
                 process::Taken::Main(failure) => {
-                    self.failed_at = Some(Instant::now());
+                    // One that hung has failed before.
+                    self.failed_at.get_or_insert_with(Instant::now);
                     if let Some(heartbeat) = &mut self.heartbeat {
                         heartbeat.stop();
                     }
@@ -190,6 +201,7 @@ impl Shell {
             for effect in effects {
                 match effect {
                     AgentEffect::Spawn { epoch, restarts } => {
+                        self.failed_at = None;
                         let spawned = self.worker.spawn(epoch, restarts.total);
                         let now = self.now();
                         match spawned {
@@ -201,6 +213,7 @@ impl Shell {
                             }
                             Err(error) => {
                                 tracing::error!("{error}");
+                                self.failed_at = Some(Instant::now());
                                 self.machine.not_spawned(error.to_string(), now);
                             }
                         }
