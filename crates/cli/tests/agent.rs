@@ -519,6 +519,23 @@ async fn a_worker_that_cannot_be_started_is_a_failure_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_told_nonsense_by_its_environment_ends_the_gang() {
+    let mut fleet = Fleet::led(terms(1), false).await;
+    let agent = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["agent", "--orchestrator", &fleet.address.to_string(), "--plaintext"])
+        .args(["--pod", "pod-0", "--ticket", &ticket(JOB, 1), "--log", "off"])
+        .args(["--", "sh", "-c", "echo started >> log"])
+        .env("LOCKSTEP_GRACE", "soon")
+        .current_dir(fleet.folder.path())
+        .spawn();
+    fleet.agents.push(agent.expect("an agent starts"));
+    fleet.phase(Phase::Failed(Reason::ReachedMaxRestarts)).await;
+    let gang = fleet.gang.clone().expect("it is led");
+    let failure = gang.describe().await.and_then(|it| it.last_failure).expect("it has failed");
+    assert!(failure.1.to_string().contains("LOCKSTEP_GRACE"), "{}", failure.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     let mut fleet = Fleet::led(terms(1), false).await;
     let script = "echo epoch $LOCKSTEP_EPOCH $SLOT $$ >> log; \

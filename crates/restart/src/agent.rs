@@ -41,6 +41,9 @@ pub struct Options {
     pub grace: Duration,
     /// How a worker shows that it lives, if it has to.
     pub heartbeat: Option<Heartbeat>,
+    /// Why no worker can be started, if what was asked for makes no sense. Each is a failure then,
+    /// which the gang hears of, counts and ends with.
+    pub fault: Option<String>,
     /// The program of the worker, with its arguments.
     pub command: Vec<OsString>,
 }
@@ -67,6 +70,7 @@ struct Shell {
     start: Instant,
     worker: Worker,
     heartbeat: Option<Heartbeat>,
+    fault: Option<String>,
     /// When the last worker ended, or has shown no sign of life for too long.
     failed_at: Option<Instant>,
     /// What it was told, to show it to those who do not know of it.
@@ -89,7 +93,7 @@ impl Shell {
             .collect::<io::Result<_>>()?;
         let (status, latest) = watch::channel(None);
         let (tell, news) = mpsc::channel(16);
-        let Options { via, ticket, pod, grace, heartbeat, command } = options;
+        let Options { via, ticket, pod, grace, heartbeat, fault, command } = options;
         // Who it is in the gang, the other end knows: only the session is its own.
         let session = fastrand::u64(1..);
         tokio::spawn(Link { via, ticket, pod, session, latest, tell }.run());
@@ -99,6 +103,7 @@ impl Shell {
             start: Instant::now(),
             worker: Worker::new(command, heartbeat.as_ref().and_then(Heartbeat::ear)),
             heartbeat,
+            fault,
             failed_at: None,
             told: Told::default(),
             status,
@@ -202,7 +207,10 @@ impl Shell {
                 match effect {
                     AgentEffect::Spawn { epoch, restarts } => {
                         self.failed_at = None;
-                        let spawned = self.worker.spawn(epoch, restarts.total);
+                        let spawned = match &self.fault {
+                            None => self.worker.spawn(epoch, restarts.total),
+                            Some(why) => Err(io::Error::other(why.clone())),
+                        };
                         let now = self.now();
                         match spawned {
                             Ok(()) => {
