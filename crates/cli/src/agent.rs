@@ -1,6 +1,7 @@
 //! `lockstep agent`: the process around a worker of a gang that restarts in place.
 
 use std::{
+    env,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
@@ -71,42 +72,25 @@ pub(crate) struct Options {
         required_unless_present = "install"
     )]
     pod: Option<String>,
-    /// How long a worker that is asked to stop may take before it is killed
+    /// How long a worker that is asked to stop may take before it is killed; 2s if nothing is said
+    /// [env: LOCKSTEP_GRACE]
     #[arg(
         long,
         value_name = "DURATION",
-        env = "LOCKSTEP_GRACE",
         alias = "worker-termination-grace-period",
-        value_parser = span,
-        default_value = "2s"
+        value_parser = span
     )]
-    grace: Duration,
-    /// A file that the worker touches as a sign of life
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "LOCKSTEP_HEARTBEAT_FILE",
-        group = "heartbeat",
-        requires = "heartbeat_timeout"
-    )]
+    grace: Option<Duration>,
+    /// A file that the worker touches as a sign of life [env: LOCKSTEP_HEARTBEAT_FILE]
+    #[arg(long, value_name = "FILE")]
     heartbeat_file: Option<PathBuf>,
     /// A pattern in the lines that the worker writes as a sign of life, as a regular expression
-    #[arg(
-        long,
-        value_name = "PATTERN",
-        env = "LOCKSTEP_HEARTBEAT_PATTERN",
-        group = "heartbeat",
-        requires = "heartbeat_timeout"
-    )]
+    /// [env: LOCKSTEP_HEARTBEAT_PATTERN]
+    #[arg(long, value_name = "PATTERN")]
     heartbeat_pattern: Option<Regex>,
     /// How long there may be no sign of life before the worker counts as failed
-    #[arg(
-        long,
-        value_name = "DURATION",
-        env = "LOCKSTEP_HEARTBEAT_TIMEOUT",
-        value_parser = span,
-        requires = "heartbeat"
-    )]
+    /// [env: LOCKSTEP_HEARTBEAT_TIMEOUT]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     heartbeat_timeout: Option<Duration>,
     /// What to log to stderr: error, warn, info, debug, or a filter
     #[arg(long, value_name = "FILTER", env = "LOCKSTEP_LOG", default_value = "warn")]
@@ -202,19 +186,81 @@ fn prepare(options: &Options) -> Result<agent::Options> {
         Some(server) => Via::bus(server, &ticket).context("the ticket does not name a job")?,
         None => hub(options)?,
     };
-    let heartbeat = options.heartbeat_timeout.and_then(|within| {
-        let Options { heartbeat_file: file, heartbeat_pattern: pattern, .. } = options;
-        let writing = pattern.clone().map(|pattern| Heartbeat::writing(pattern, within));
-        writing.or_else(|| file.clone().map(|file| Heartbeat::touching(file, within)))
-    });
+    let (manners, fault) = match Manners::of(options, |name| env::var(name).ok()) {
+        Ok(manners) => (manners, None),
+        Err(why) if Manners::is_given(options) => bail!(why),
+        // A container that ends is started again, for ever. A worker that cannot be started is a
+        // failure, which is counted and shown, and ends the gang.
+        Err(why) => (Manners::default(), Some(why)),
+    };
+    let Manners { grace, heartbeat } = manners;
     Ok(agent::Options {
         via,
         ticket,
         pod: options.pod.clone().context("--pod is missing")?,
-        grace: options.grace,
+        grace,
         heartbeat,
+        fault,
         command: options.command.clone(),
     })
+}
+
+/// How a worker is treated.
+#[derive(Debug)]
+struct Manners {
+    grace: Duration,
+    heartbeat: Option<Heartbeat>,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self { grace: Duration::from_secs(2), heartbeat: None }
+    }
+}
+
+impl Manners {
+    /// What flags say, or else the environment; or what is wrong with it.
+    fn of(options: &Options, env: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        fn or<T>(
+            given: Option<T>,
+            (name, said): (&str, Option<String>),
+            read: impl Fn(&str) -> Result<T, String>,
+        ) -> Result<Option<T>, String> {
+            let Some(text) = said.filter(|_| given.is_none()) else { return Ok(given) };
+            read(&text).map(Some).map_err(|why| format!("{name}: {why}"))
+        }
+        let said = |name: &'static str| (name, env(name));
+        let pattern = |text: &str| Regex::new(text).map_err(|error| error.to_string());
+        let grace = or(options.grace, said("LOCKSTEP_GRACE"), span)?;
+        let within = or(options.heartbeat_timeout, said("LOCKSTEP_HEARTBEAT_TIMEOUT"), span)?;
+        let Options { heartbeat_file: file, heartbeat_pattern: line, .. } = options;
+        let file = or(file.clone(), said("LOCKSTEP_HEARTBEAT_FILE"), |text| Ok(text.into()))?;
+        let line = or(line.clone(), said("LOCKSTEP_HEARTBEAT_PATTERN"), pattern)?;
+        let heartbeat = match (file, line, within) {
+            (None, None, None) => None,
+            (_, _, Some(within)) if within.is_zero() => {
+                return Err("the timeout of a sign of life must be above zero".to_owned());
+            }
+            (Some(file), None, Some(within)) => Some(Heartbeat::touching(file, within)),
+            (None, Some(line), Some(within)) => Some(Heartbeat::writing(line, within)),
+            (Some(_), Some(_), _) => {
+                return Err("a sign of life is a file or a pattern, not both".to_owned());
+            }
+            (_, _, None) => return Err("a sign of life needs --heartbeat-timeout".to_owned()),
+            (None, None, Some(_)) => {
+                return Err("--heartbeat-timeout needs a file or a pattern".to_owned());
+            }
+        };
+        Ok(Self { grace: grace.unwrap_or(Self::default().grace), heartbeat })
+    }
+
+    /// Whether any of it was said by flags, so that whoever did so reads the answer.
+    const fn is_given(options: &Options) -> bool {
+        options.grace.is_some()
+            || options.heartbeat_file.is_some()
+            || options.heartbeat_pattern.is_some()
+            || options.heartbeat_timeout.is_some()
+    }
 }
 
 /// The bus, if the orchestrator is reached through one.
@@ -311,6 +357,42 @@ mod tests {
         let annotations = annotations.map(|key| format!("`{key}`"));
         for name in flags.chain(variables).chain(annotations) {
             assert!(reference.contains(&name), "docs/reference.md does not name {name}");
+        }
+    }
+
+    #[test]
+    fn what_the_environment_says_of_a_worker_is_read_or_refused() {
+        use clap::Parser as _;
+        #[derive(clap::Parser)]
+        struct Cli {
+            #[command(flatten)]
+            options: Options,
+        }
+        let base = ["agent", "--orchestrator", "h:1", "--pod", "p"];
+        let read = |flags: &[&str], said: &[(&str, &str)]| {
+            let line = base.iter().chain(flags).chain(&["--", "true"]);
+            let options = Cli::try_parse_from(line).expect("it parses").options;
+            let env = |name: &str| {
+                let name = name.trim_start_matches("LOCKSTEP_");
+                said.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            Manners::of(&options, env).map(|it| (it.grace.as_secs(), it.heartbeat.is_some()))
+        };
+        assert_eq!(read(&[], &[]), Ok((2, false)));
+        assert_eq!(read(&["--grace", "3s"], &[("GRACE", "4s")]), Ok((3, false)));
+        let beats = [("HEARTBEAT_FILE", "f"), ("HEARTBEAT_TIMEOUT", "1s"), ("GRACE", "4s")];
+        assert_eq!(read(&[], &beats), Ok((4, true)));
+        assert_eq!(read(&["--heartbeat-pattern", "x"], &beats[1..]), Ok((4, true)));
+        let said = read(&[], &[("GRACE", "soon")]).expect_err("it is wrong");
+        assert!(said.starts_with("LOCKSTEP_GRACE: \"soon\" is no duration"), "{said}");
+        for wrong in [
+            &[("HEARTBEAT_FILE", "f")][..],
+            &[("HEARTBEAT_TIMEOUT", "1s")],
+            &[("HEARTBEAT_FILE", "f"), ("HEARTBEAT_TIMEOUT", "0s")],
+            &[("HEARTBEAT_PATTERN", "("), ("HEARTBEAT_TIMEOUT", "1s")],
+            &[("HEARTBEAT_PATTERN", "a"), ("HEARTBEAT_FILE", "f"), ("HEARTBEAT_TIMEOUT", "1s")],
+        ] {
+            assert!(read(&[], wrong).is_err(), "{wrong:?}");
         }
     }
 

@@ -115,7 +115,7 @@ impl Fleet {
         self.fence += 1;
         let (tell, happenings) = mpsc::unbounded_channel();
         let led = (self.fence, self.store.read(JOB));
-        let gang = Gang::lead(JOB, self.terms.clone(), led, self.store.clone(), tell);
+        let gang = Gang::lead((JOB, hub.key()), self.terms.clone(), led, self.store.clone(), tell);
         for slot in 0..self.terms.slots {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }
@@ -468,7 +468,7 @@ async fn of_many_gangs_that_fail_at_once_none_waits_for_another() {
         let store: Arc<dyn RecordStore> =
             if number == 0 { Arc::new(Stuck(2.into())) } else { Arc::new(Memory::default()) };
         let terms = Terms { grace, ..terms(2) };
-        let gang = Gang::lead(&job, terms, (1, None), store, tell);
+        let gang = Gang::lead((&job, hub.key()), terms, (1, None), store, tell);
         for slot in 0..2 {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }
@@ -519,6 +519,23 @@ async fn a_worker_that_cannot_be_started_is_a_failure_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_told_nonsense_by_its_environment_ends_the_gang() {
+    let mut fleet = Fleet::led(terms(1), false).await;
+    let agent = Command::new(env!("CARGO_BIN_EXE_lockstep"))
+        .args(["agent", "--orchestrator", &fleet.address.to_string(), "--plaintext"])
+        .args(["--pod", "pod-0", "--ticket", &ticket(JOB, 1), "--log", "off"])
+        .args(["--", "sh", "-c", "echo started >> log"])
+        .env("LOCKSTEP_GRACE", "soon")
+        .current_dir(fleet.folder.path())
+        .spawn();
+    fleet.agents.push(agent.expect("an agent starts"));
+    fleet.phase(Phase::Failed(Reason::ReachedMaxRestarts)).await;
+    let gang = fleet.gang.clone().expect("it is led");
+    let failure = gang.describe().await.and_then(|it| it.last_failure).expect("it has failed");
+    assert!(failure.1.to_string().contains("LOCKSTEP_GRACE"), "{}", failure.1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     let mut fleet = Fleet::led(terms(1), false).await;
     let script = "echo epoch $LOCKSTEP_EPOCH $SLOT $$ >> log; \
@@ -534,6 +551,10 @@ async fn a_worker_that_shows_no_sign_of_life_has_failed() {
     fleet.lines("epoch 1", 1).await;
     let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
     assert_eq!(waterfall.cause, Cause::Hung);
+    // It has failed when its time is up, whatever has failed before it.
+    fleet.lines("epoch 2", 1).await;
+    let Happening::Restarted(waterfall) = fleet.restarted().await else { panic!("no restart") };
+    assert!(waterfall.detected < Duration::from_millis(500), "{:?}", waterfall.detected);
 }
 
 #[tokio::test(flavor = "multi_thread")]

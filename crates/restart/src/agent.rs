@@ -26,6 +26,7 @@ use link::{Link, News};
 use process::Worker;
 
 pub use crate::dial::{Address, Trust};
+use crate::seal::Told;
 use crate::wire::Status;
 
 /// What an agent has to know.
@@ -40,6 +41,9 @@ pub struct Options {
     pub grace: Duration,
     /// How a worker shows that it lives, if it has to.
     pub heartbeat: Option<Heartbeat>,
+    /// Why no worker can be started, if what was asked for makes no sense. Each is a failure then,
+    /// which the gang hears of, counts and ends with.
+    pub fault: Option<String>,
     /// The program of the worker, with its arguments.
     pub command: Vec<OsString>,
 }
@@ -66,8 +70,11 @@ struct Shell {
     start: Instant,
     worker: Worker,
     heartbeat: Option<Heartbeat>,
-    /// When the worker ended last.
+    fault: Option<String>,
+    /// When the last worker ended, or has shown no sign of life for too long.
     failed_at: Option<Instant>,
+    /// What it was told, to show it to those who do not know of it.
+    told: Told,
     status: watch::Sender<Option<Status>>,
     news: mpsc::Receiver<News>,
     ended: Signal,
@@ -86,7 +93,7 @@ impl Shell {
             .collect::<io::Result<_>>()?;
         let (status, latest) = watch::channel(None);
         let (tell, news) = mpsc::channel(16);
-        let Options { via, ticket, pod, grace, heartbeat, command } = options;
+        let Options { via, ticket, pod, grace, heartbeat, fault, command } = options;
         // Who it is in the gang, the other end knows: only the session is its own.
         let session = fastrand::u64(1..);
         tokio::spawn(Link { via, ticket, pod, session, latest, tell }.run());
@@ -96,7 +103,9 @@ impl Shell {
             start: Instant::now(),
             worker: Worker::new(command, heartbeat.as_ref().and_then(Heartbeat::ear)),
             heartbeat,
+            fault,
             failed_at: None,
+            told: Told::default(),
             status,
             news,
             ended,
@@ -113,7 +122,13 @@ impl Shell {
     /// Waits until something happens, and tells the machine.
     async fn next(&mut self) {
         let wait = self.machine.deadline().since(self.now());
-        let beat = self.heartbeat.as_ref().map_or(wait, |heartbeat| heartbeat.look_after());
+        let heartbeat = &mut self.heartbeat;
+        let missed = async {
+            match heartbeat {
+                Some(heartbeat) => heartbeat.missed().await,
+                None => std::future::pending().await,
+            }
+        };
         let forwarded = any_of(&mut self.forwarded);
         tokio::select! {
             news = self.news.recv() => match news {
@@ -121,16 +136,20 @@ impl Shell {
                 // The link never ends.
                 None => std::future::pending().await,
             },
+            () = self.worker.ended() => self.reap(),
+            // Orphans have nobody else who watches them; nor has a worker where there is no pidfd.
             _ = self.ended.recv() => self.reap(),
             _ = self.terminate.recv() => self.leave(),
             _ = self.interrupt.recv() => self.leave(),
             signal = forwarded => self.worker.signal(signal),
-            () = tokio::time::sleep(wait.min(beat)) => {
+            () = missed => {
+                tracing::warn!("the worker shows no sign of life: it has failed");
+                self.failed_at = Some(Instant::now());
                 let now = self.now();
-                if self.heartbeat.as_mut().is_some_and(Heartbeat::is_missed) {
-                    tracing::warn!("the worker shows no sign of life: it has failed");
-                    self.machine.hung(now);
-                }
+                self.machine.hung(now);
+            }
+            () = tokio::time::sleep(wait) => {
+                let now = self.now();
                 self.machine.tick(now);
             }
         }
@@ -145,7 +164,9 @@ impl Shell {
         let now = self.now();
         match news {
             News::Connected => self.machine.connected(now),
-            News::Order(order) => {
+            News::Order(sealed) => {
+                self.told.take(sealed);
+                let order = &sealed.order;
                 let Order { rank, fence, .. } = order;
                 tracing::debug!(?rank, fence, "told");
                 self.machine.ordered(order, now);
@@ -159,7 +180,8 @@ impl Shell {
             let now = self.now();
             match taken {
                 process::Taken::Main(failure) => {
-                    self.failed_at = Some(Instant::now());
+                    // One that hung has failed before.
+                    self.failed_at.get_or_insert_with(Instant::now);
                     if let Some(heartbeat) = &mut self.heartbeat {
                         heartbeat.stop();
                     }
@@ -184,7 +206,11 @@ impl Shell {
             for effect in effects {
                 match effect {
                     AgentEffect::Spawn { epoch, restarts } => {
-                        let spawned = self.worker.spawn(epoch, restarts.total);
+                        self.failed_at = None;
+                        let spawned = match &self.fault {
+                            None => self.worker.spawn(epoch, restarts.total),
+                            Some(why) => Err(io::Error::other(why.clone())),
+                        };
                         let now = self.now();
                         match spawned {
                             Ok(()) => {
@@ -195,6 +221,7 @@ impl Shell {
                             }
                             Err(error) => {
                                 tracing::error!("{error}");
+                                self.failed_at = Some(Instant::now());
                                 self.machine.not_spawned(error.to_string(), now);
                             }
                         }
@@ -210,7 +237,8 @@ impl Shell {
                         }
                         let ago = self.failed_at.map(|at| at.elapsed().as_micros());
                         let ago = ago.and_then(|ago| u32::try_from(ago).ok()).unwrap_or_default();
-                        self.status.send_replace(Some(Status { ago, ..report.into() }));
+                        let told = self.told.shown();
+                        self.status.send_replace(Some(Status { ago, told, ..report.into() }));
                     }
                     AgentEffect::Exit(code) => return Some(code),
                 }

@@ -76,6 +76,11 @@ impl Hub {
         })
     }
 
+    /// The key that it takes tickets of.
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
     /// From now on agents of this job are let in.
     pub fn add(&self, job: &str, gang: Gang) {
         self.gangs.write().unwrap_or_else(PoisonError::into_inner).insert(job.to_owned(), gang);

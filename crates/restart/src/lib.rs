@@ -12,6 +12,7 @@ pub mod children;
 mod dial;
 pub mod hub;
 pub mod place;
+pub mod seal;
 pub mod ticket;
 pub mod valkey;
 pub mod wire;

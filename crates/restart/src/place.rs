@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::hub::{Gang, Hub};
+use crate::ticket::Key;
 use crate::valkey::Bus;
 
 /// One of the two ways between agents and whoever leads.
@@ -15,6 +16,14 @@ pub enum Place {
 }
 
 impl Place {
+    /// The key of the tickets that are taken there.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Hub(hub) => hub.key(),
+            Self::Bus(bus) => bus.key(),
+        }
+    }
+
     /// From now on agents of this job are heard.
     pub fn add(&self, job: &str, gang: Gang) {
         match self {

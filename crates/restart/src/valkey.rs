@@ -13,7 +13,7 @@
 //! let store = bus.store();
 //! let stored = store.read("job").await?;
 //! let (tell, happenings) = tokio::sync::mpsc::unbounded_channel();
-//! let gang = Gang::lead("job", terms, (fence, stored), store, tell);
+//! let gang = Gang::lead(("job", bus.key()), terms, (fence, stored), store, tell);
 //! // Pods are told of as always: `gang.pod_seen(..)`, then `gang.pods_known()`.
 //! bus.add("job", gang.clone());
 //! // It is led no more, but not over:
@@ -115,6 +115,11 @@ impl Bus {
     /// Where records are kept.
     pub fn store(&self) -> Arc<Store> {
         Arc::clone(&self.store)
+    }
+
+    /// The key that it takes tickets of.
+    pub const fn key(&self) -> &Key {
+        &self.key
     }
 
     /// From now on agents of this job are heard and told what to do.

@@ -6,13 +6,15 @@
 use std::io;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use lockstep_control::plan::restart::{Held, Order, Report, Restarts, Worker};
+use lockstep_control::plan::restart::{Held, Report, Restarts, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::seal::Sealed;
+
 /// The protocol that both ends speak. Another one is refused by name.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// How long a frame may be. The longest is a hello with its ticket; a worker that could not be
 /// started may have a reason of some length.
@@ -55,12 +57,14 @@ pub struct Status {
     pub worker: Worker,
     /// How long ago a worker that has failed did so, in microseconds.
     pub ago: u32,
+    /// The orders it has what it holds from, for a leader that does not know of them.
+    pub told: Vec<Sealed>,
 }
 
 impl From<Report> for Status {
     fn from(report: Report) -> Self {
         let Report { session, sequence, fence, held, restarts, worker, .. } = report;
-        Self { session, sequence, fence, held, restarts, worker, ago: 0 }
+        Self { session, sequence, fence, held, restarts, worker, ago: 0, told: Vec::new() }
     }
 }
 
@@ -68,7 +72,7 @@ impl From<Report> for Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Down {
     /// The state to be in.
-    Order(Order),
+    Order(Sealed),
     /// Not like this, or not now.
     Refused(Refusal),
 }
@@ -137,9 +141,10 @@ pub async fn read<T: DeserializeOwned>(
 
 #[cfg(test)]
 mod tests {
-    use lockstep_control::plan::restart::{Cause, Duty, Rank};
+    use lockstep_control::plan::restart::{Cause, Duty, Order, Rank};
 
     use super::*;
+    use crate::{seal::Sealer, ticket::Key};
 
     fn status() -> Status {
         let rank = Rank { generation: 1, epoch: 7, duty: Duty::Run };
@@ -151,6 +156,7 @@ mod tests {
             restarts: Restarts { total: 7, counted: 5 },
             worker: Worker::Failed(7, Cause::Exited(-1)),
             ago: 1500,
+            told: Vec::new(),
         }
     }
 
@@ -188,7 +194,9 @@ mod tests {
     #[test]
     fn an_order_is_small() {
         let rank = Rank { generation: 3, epoch: 100, duty: Duty::Hold };
-        let order = Order { fence: 12, rank, by: 12, restarts: Restarts::default() };
-        assert!(frame(&Down::Order(order)).len() <= 16);
+        let restarts = Restarts::default();
+        let order = Order { fence: 12, rank, by: 12, restarts, is_rejoining: true };
+        let sealed = Sealer::new(Key::new(&[7; 32]), "job").seal(order);
+        assert!(frame(&Down::Order(sealed)).len() <= 32);
     }
 }

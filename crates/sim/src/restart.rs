@@ -26,6 +26,8 @@ pub struct Setup {
     pub slots: Option<u32>,
     /// Whether there are several gangs, which fail at once.
     pub is_crowd: bool,
+    /// Whether workers that succeed leave at once, instead of waiting for the others.
+    pub is_parting: bool,
     /// Whether to tell the story.
     pub is_told: bool,
     /// What is broken on purpose.
@@ -34,10 +36,11 @@ pub struct Setup {
 
 impl Setup {
     /// The world of a seed, as many of them are run: every thousandth is a gang of 5,000, every
-    /// fiftieth a crowd, and all others are small.
+    /// fiftieth a crowd, and all others are small. In every tenth workers leave when they succeed.
     pub fn sampled(seed: u64) -> Self {
         let slots = seed.is_multiple_of(1000).then_some(5000);
-        Self { seed, slots, is_crowd: seed % 50 == 25, ..Self::default() }
+        let (is_crowd, is_parting) = (seed % 50 == 25, seed % 10 == 7);
+        Self { seed, slots, is_crowd, is_parting, ..Self::default() }
     }
 }
 

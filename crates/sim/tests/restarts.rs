@@ -39,6 +39,17 @@ fn a_thousand_worlds_of_restarts_keep_all_promises() {
     assert!(deleted > 20 && resized > 60, "{deleted} deleted, {resized} resized");
 }
 
+// rule: in-place-restart F29, in-place-restart S10
+#[test]
+fn worlds_in_which_workers_leave_when_they_succeed_keep_all_promises() {
+    let setup = |seed| Setup { seed, is_parting: true, ..Setup::default() };
+    let outcomes: Vec<Outcome> = (0..500).map(|seed| kept(&setup(seed))).collect();
+    let complete = outcomes.iter().filter(|outcome| outcome.is_complete).count();
+    let restarted = outcomes.iter().filter(|outcome| outcome.releases > 1).count();
+    assert!((250..495).contains(&complete), "{complete} complete");
+    assert!(restarted > 150, "{restarted} with a restart");
+}
+
 // rule: in-place-restart F41
 #[test]
 fn gangs_that_fail_at_once_keep_all_promises_and_do_not_wait_for_each_other() {

@@ -9,6 +9,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
+use regex::bytes::Regex;
 use serde_json::Value;
 
 use super::{JobSet, JobSetSpec, JobSetStatus, ReplicatedJob, RestartStrategy, StartupOrder};
@@ -195,7 +196,63 @@ fn worker_faults(worker: &Container, path: &Path) -> ErrorList {
             errors.push(FieldError::forbidden(&path.child(name), why));
         }
     }
+    errors.extend(env_faults(worker, path));
     errors
+}
+
+/// What the agent is told in the environment of its worker: it would refuse to start, each time.
+fn env_faults(worker: &Container, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    let env = || worker.env.iter().flatten().enumerate();
+    // Of two with one name the later counts. What comes from elsewhere is not known here.
+    let said = |name: &str| env().filter(|(_, env)| env.name == name).last();
+    let fault = |at: usize, text: &str, why: &str| {
+        FieldError::invalid(&path.child("env").index(at).child("value"), text, why)
+    };
+    for (name, is_right, why) in AGENT_ENV {
+        if let Some((at, env)) = said(name).filter(|(_, env)| env.value_from.is_none()) {
+            let text = env.value.as_deref().unwrap_or_default();
+            if !is_right(text) {
+                errors.push(fault(at, text, why));
+            }
+        }
+    }
+    let signs = [said(HEARTBEAT_FILE), said(HEARTBEAT_PATTERN)];
+    let within = said(HEARTBEAT_TIMEOUT);
+    let why = match (signs, within) {
+        ([Some(_), Some(_)], _) => {
+            Some((signs[1], "is one sign of life too many: use it, or a file"))
+        }
+        ([Some(_), None] | [None, Some(_)], None) => {
+            Some((signs[0].or(signs[1]), "needs LOCKSTEP_HEARTBEAT_TIMEOUT beside it"))
+        }
+        ([None, None], Some(_)) => {
+            Some((within, "needs LOCKSTEP_HEARTBEAT_FILE or LOCKSTEP_HEARTBEAT_PATTERN beside it"))
+        }
+        _ => None,
+    };
+    if let Some((Some((at, env)), why)) = why {
+        errors.push(fault(at, env.value.as_deref().unwrap_or_default(), why));
+    }
+    errors
+}
+
+/// How long a worker that is asked to stop may take.
+const GRACE: &str = "LOCKSTEP_GRACE";
+/// What a worker shows as a sign of life, and how long it may show none.
+const HEARTBEAT_FILE: &str = "LOCKSTEP_HEARTBEAT_FILE";
+const HEARTBEAT_PATTERN: &str = "LOCKSTEP_HEARTBEAT_PATTERN";
+const HEARTBEAT_TIMEOUT: &str = "LOCKSTEP_HEARTBEAT_TIMEOUT";
+
+/// What is right for each, and what to say of anything else.
+const AGENT_ENV: [(&str, fn(&str) -> bool, &str); 3] = [
+    (GRACE, |text| text.parse().is_ok_and(is_span), "must be a time, such as \"10s\""),
+    (HEARTBEAT_TIMEOUT, |text| span(text).is_some(), "must be a time above zero, such as \"30s\""),
+    (HEARTBEAT_PATTERN, |text| Regex::new(text).is_ok(), "must be a regular expression"),
+];
+
+fn is_span(span: jiff::SignedDuration) -> bool {
+    !span.is_negative()
 }
 
 /// The same of an object as it comes, and of what an update may not change.

@@ -61,7 +61,8 @@ impl Led {
         let mut terms = Terms::new(size, u32::MAX - 1, Duration::from_secs(60));
         terms.stalled_max = u32::MAX;
         let (tell, happenings) = mpsc::unbounded_channel();
-        let gang = Gang::lead(JOB, terms, (fence, store.read(JOB)), store.clone(), tell);
+        let led = (fence, store.read(JOB));
+        let gang = Gang::lead((JOB, &key()), terms, led, store.clone(), tell);
         let begun = now();
         for slot in 0..size {
             gang.pod_seen(&slot.to_string(), slot, 1).await;

@@ -77,7 +77,28 @@ impl Report {
             Some(workload) => report.of_workload(seen, workload, now),
             None => report.without_workload(seen),
         }
+        report.note_gang(seen);
         report
+    }
+
+    /// Workers that restart in place may wait while all is well with their queue.
+    fn note_gang(&mut self, seen: &Seen) {
+        let set = seen.job.as_ref().filter(|_| seen.subject.kind == "JobSet").map(JobSet::read);
+        let Some(set) = set.filter(|set| !set.has_ended()) else { return };
+        let Some(told) = set.in_place() else { return };
+        let doing = match told.phase.as_str() {
+            "Forming" => "its workers start when all of them are there",
+            "Stopping" => "its workers restart in place",
+            "Recreating" => {
+                "all its Jobs are made anew, as a restart in place has not come to its end"
+            }
+            "Surrendered" => "its failure policy decides about a worker that has failed",
+            _ => return,
+        };
+        self.summary = format!("{}; {doing} (epoch {})", self.summary, told.epoch);
+        if let Some(why) = set.why_workers_wait().filter(|_| self.because.is_none()) {
+            self.because = Some(("InPlaceRestart".to_owned(), why));
+        }
     }
 
     fn of_workload(&mut self, seen: &Seen, workload: &Workload, now: Timestamp) {

@@ -286,3 +286,25 @@ fn every_state_is_explained() {
         assert!(tasks.contains(&drawn), "docs/tasks.md must show:\n{drawn}");
     }
 }
+
+#[test]
+fn a_restart_in_place_that_waits_says_so() {
+    let told = |phase: &str, waiting: &str| {
+        let mut seen = seen(None);
+        seen.subject.kind = "JobSet".to_owned();
+        seen.job =
+            Some(json!({"metadata": {"namespace": "default", "name": "train", "uid": "train",
+            "annotations": {"alpha.jobset.sigs.k8s.io/inplace-restarts": "1"}},
+            "spec": {"replicatedJobs": []}, "status": {"lockstep": {"inPlace": {
+                "epoch": 2, "restarts": 1, "phase": phase, "waiting": waiting}}}}));
+        let report = Report::of(&seen, now());
+        (report.summary.clone(), report.because.clone())
+    };
+    let (summary, because) = told("Stopping", "1 worker is missing: 3");
+    assert!(summary.ends_with("; its workers restart in place (epoch 2)"), "{summary}");
+    let want = ("InPlaceRestart".to_owned(), "the workers wait: 1 worker is missing: 3".to_owned());
+    assert_eq!(because, Some(want));
+    let (summary, because) = told("Running", "");
+    assert!(!summary.contains("in place"), "{summary}");
+    assert_eq!(because, None);
+}

@@ -75,7 +75,7 @@ impl Leader {
         stored: Option<Record>,
     ) -> Self {
         let (tell, happenings) = mpsc::unbounded_channel();
-        let gang = Gang::lead(JOB, terms.clone(), (fence, stored), bus.store(), tell);
+        let gang = Gang::lead((JOB, bus.key()), terms.clone(), (fence, stored), bus.store(), tell);
         for slot in 0..terms.slots {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }

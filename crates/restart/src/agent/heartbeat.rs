@@ -1,11 +1,14 @@
 //! A sign of life: a file that the worker touches, or a line that it writes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use regex::bytes::Regex;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::log::Ear;
 
@@ -14,16 +17,20 @@ use super::log::Ear;
 const LOOKS: u32 = 10;
 
 /// How a worker shows that it lives.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Heartbeat {
     sign: Sign,
     within: Duration,
     /// Since when nothing was seen of the worker that runs.
     since: Option<Instant>,
-    seen: Mark,
+    /// What was seen last; nothing before the first look at a worker.
+    seen: Option<Mark>,
+    looked: Option<Instant>,
+    /// A look that has not come back yet.
+    look: Option<Look>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Sign {
     File(PathBuf),
     Line(Regex, Arc<AtomicU64>),
@@ -36,17 +43,26 @@ enum Mark {
     Lines(u64),
 }
 
+#[derive(Debug)]
+struct Look {
+    begun: Instant,
+    mark: oneshot::Receiver<Mark>,
+}
+
 impl Heartbeat {
     /// A worker that touches `file` at least every `within`.
     pub const fn touching(file: PathBuf, within: Duration) -> Self {
-        Self { sign: Sign::File(file), within, since: None, seen: Mark::Touched(None) }
+        Self::new(Sign::File(file), within)
     }
 
     /// A worker that writes a line with `pattern` in it at least every `within`, to its standard
     /// output or standard error.
     pub fn writing(pattern: Regex, within: Duration) -> Self {
-        let sign = Sign::Line(pattern, Arc::default());
-        Self { sign, within, since: None, seen: Mark::Lines(0) }
+        Self::new(Sign::Line(pattern, Arc::default()), within)
+    }
+
+    const fn new(sign: Sign, within: Duration) -> Self {
+        Self { sign, within, since: None, seen: None, looked: None, look: None }
     }
 
     /// What has to listen to the worker, if it is not seen.
@@ -60,43 +76,114 @@ impl Heartbeat {
     /// A worker was started.
     pub(super) fn begin(&mut self) {
         self.since = Some(Instant::now());
-        self.seen = self.mark();
+        (self.seen, self.looked, self.look) = (None, None, None);
     }
 
     /// It has ended.
-    pub(super) const fn stop(&mut self) {
-        self.since = None;
+    pub(super) fn stop(&mut self) {
+        (self.since, self.look) = (None, None);
     }
 
-    /// How long to wait before looking.
-    pub(super) fn look_after(&self) -> Duration {
-        self.since.map_or(Duration::MAX, |since| {
-            self.within.saturating_sub(since.elapsed()).min(self.within / LOOKS)
-        })
-    }
-
-    /// Looks. Whether the worker has been silent for too long.
-    pub(super) fn is_missed(&mut self) -> bool {
-        let Some(since) = self.since else { return false };
-        let mark = self.mark();
-        if mark != self.seen {
-            self.seen = mark;
-            self.since = Some(Instant::now());
-            return false;
-        }
-        let is_missed = since.elapsed() >= self.within;
-        if is_missed {
-            self.since = None;
-        }
-        is_missed
-    }
-
-    fn mark(&self) -> Mark {
-        match &self.sign {
-            Sign::File(file) => {
-                Mark::Touched(file.metadata().and_then(|metadata| metadata.modified()).ok())
+    /// Looks from time to time, until the worker has been silent for too long. It may be given up
+    /// at any moment, and called again.
+    pub(super) async fn missed(&mut self) {
+        loop {
+            let Some(since) = self.since else { return std::future::pending().await };
+            if self.look.is_none() {
+                sleep_until(self.next_look(since)).await;
+                self.look = Some(self.sign.look());
             }
-            Sign::Line(_, heard) => Mark::Lines(heard.load(Ordering::Relaxed)),
+            let Some(look) = &mut self.look else { continue };
+            let begun = look.begun;
+            // A file system that does not answer for as long shows no life either.
+            let mark = timeout_at(begun + self.within, &mut look.mark).await;
+            self.look = None;
+            self.looked = Some(begun);
+            let is_sign = matches!(mark, Ok(Ok(mark)) if self.seen != Some(mark));
+            if let Ok(Ok(mark)) = mark
+                && is_sign
+            {
+                (self.seen, self.since) = (Some(mark), Some(Instant::now()));
+            } else if begun >= since + self.within || mark.is_err() {
+                self.since = None;
+                return;
+            }
         }
+    }
+
+    /// When to look: soon after the start, a few times, and when the time is up.
+    fn next_look(&self, since: Instant) -> Instant {
+        match self.looked {
+            None => since,
+            Some(looked) => (looked + self.within / LOOKS).min(since + self.within),
+        }
+    }
+}
+
+impl Sign {
+    fn look(&self) -> Look {
+        let (tell, mark) = oneshot::channel();
+        match self {
+            Self::Line(_, heard) => {
+                let _ = tell.send(Mark::Lines(heard.load(Ordering::Relaxed)));
+            }
+            Self::File(file) => {
+                let file = file.clone();
+                // Not in this thread, which others wait for: a file may be far away. Nor in one of
+                // the runtime's, which would not end before all of them do.
+                let looking = thread::Builder::new().spawn(move || {
+                    // Nobody may wait for it any more.
+                    let _ = tell.send(Mark::Touched(touched(&file)));
+                });
+                if let Err(error) = looking {
+                    tracing::warn!(%error, "cannot look for a sign of life");
+                }
+            }
+        }
+        Look { begun: Instant::now(), mark }
+    }
+}
+
+fn touched(file: &Path) -> Option<SystemTime> {
+    file.metadata().and_then(|metadata| metadata.modified()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const WITHIN: Duration = Duration::from_millis(1500);
+
+    #[tokio::test]
+    async fn who_touches_a_file_lives_and_who_stops_is_missed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("alive");
+        let mut heartbeat = Heartbeat::touching(file.clone(), WITHIN);
+        heartbeat.begin();
+        for beat in 0..5 {
+            fs::write(&file, beat.to_string()).unwrap();
+            let missed = timeout(WITHIN / 3, heartbeat.missed()).await;
+            assert!(missed.is_err(), "beat {beat}: it was touched");
+        }
+        let begun = Instant::now();
+        let missed = timeout(WITHIN * 20, heartbeat.missed()).await;
+        assert!(missed.is_ok() && begun.elapsed() >= WITHIN / 2, "{:?}", begun.elapsed());
+        let missed = timeout(WITHIN, heartbeat.missed()).await;
+        assert!(missed.is_err(), "once is enough");
+    }
+
+    #[tokio::test]
+    async fn a_file_system_that_does_not_answer_holds_up_nobody() {
+        let mut heartbeat = Heartbeat::touching(PathBuf::from("/nowhere"), WITHIN);
+        heartbeat.begin();
+        let (_never, mark) = oneshot::channel();
+        heartbeat.look = Some(Look { begun: Instant::now(), mark });
+        let others = timeout(WITHIN / 3, heartbeat.missed()).await;
+        assert!(others.is_err(), "others have their turn meanwhile");
+        assert!(timeout(WITHIN * 20, heartbeat.missed()).await.is_ok(), "nothing shows life");
     }
 }

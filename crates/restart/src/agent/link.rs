@@ -3,11 +3,12 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use lockstep_control::plan::restart::{Order, Worker};
+use lockstep_control::plan::restart::Worker;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, watch};
 
 use crate::dial::{Address, Trust, dial};
+use crate::seal::Sealed;
 use crate::ticket::Ticket;
 use crate::valkey::Server;
 use crate::wire::{Down, Hello, PROTOCOL, Refusal, Status, Up, frame, read};
@@ -33,7 +34,7 @@ pub(super) enum News {
     /// Somebody is there.
     Connected,
     /// Somebody says what to do.
-    Order(Order),
+    Order(Sealed),
 }
 
 /// How long the first wait for another try may be, and the longest. Each is drawn from the whole

@@ -2,11 +2,14 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
 use lockstep_control::plan::restart::Cause;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use super::log::{Ear, Log};
 use crate::children;
@@ -25,6 +28,8 @@ pub(super) enum Taken {
 pub(super) struct Worker {
     command: Vec<OsString>,
     main: Option<Pid>,
+    /// What shows that its main process has ended, where the system has such a thing.
+    pidfd: Option<AsyncFd<OwnedFd>>,
     /// The group of the last one, whose members may outlive it.
     group: Option<Pid>,
     /// Whether something was started, so that there is something to be gone.
@@ -35,7 +40,8 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(command: Vec<OsString>, ear: Option<Ear>) -> Self {
-        Self { command, main: None, group: None, is_there: false, log: ear.map(Log::new) }
+        let log = ear.map(Log::new);
+        Self { command, main: None, pidfd: None, group: None, is_there: false, log }
     }
 
     /// Starts the worker, in a group of its own.
@@ -65,11 +71,24 @@ impl Worker {
         })?;
         let pid = Pid::from_child(&child);
         (self.main, self.group, self.is_there) = (Some(pid), Some(pid), true);
+        self.pidfd = watch(pid)
+            .inspect_err(|error| tracing::debug!(%error, "no pidfd, signals have to do"))
+            .ok();
         if let Some(log) = &mut self.log {
             // One that nobody can listen to finds its output closed, and ends of it.
             log.follow(&mut child).unwrap_or_else(|error| tracing::error!(%error, "no log"));
         }
         Ok(())
+    }
+
+    /// Waits until the main process has ended; for ever where that is not to be seen.
+    pub(super) async fn ended(&self) {
+        let Some(pidfd) = &self.pidfd else { return std::future::pending().await };
+        match pidfd.readable().await {
+            // It is taken by then. If not, the signal is what is left.
+            Ok(mut seen) => seen.clear_ready(),
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Lets what it wrote last be passed on.
@@ -108,7 +127,7 @@ impl Worker {
     pub(super) fn reap(&mut self) -> Option<Taken> {
         match children::reap() {
             Ok(Some((pid, status))) if self.main == Some(pid) => {
-                self.main = None;
+                (self.main, self.pidfd) = (None, None);
                 Some(Taken::Main(failure(ExitStatus::from_raw(status.as_raw()))))
             }
             Ok(Some(_)) => {
@@ -128,6 +147,15 @@ impl Worker {
     }
 }
 
+/// What becomes readable when this child ends.
+fn watch(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    #[expect(unsafe_code, reason = "the runtime has to be promised that the descriptor stays")]
+    // SAFETY: it is owned by what is registered, always gives the same one, and is closed with it.
+    let watched = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) };
+    Ok(watched?)
+}
+
 fn failure(status: ExitStatus) -> Option<Cause> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,
@@ -136,5 +164,26 @@ fn failure(status: ExitStatus) -> Option<Cause> {
             let signal = signal.unwrap_or(0);
             Some(Cause::Signalled { signal, is_out_of_memory: false })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_a_worker_is_seen_without_a_signal() {
+        let mut child = Command::new("sleep").arg("0.3").spawn().unwrap();
+        let mut worker = Worker::new(Vec::new(), None);
+        worker.pidfd = Some(watch(Pid::from_child(&child)).unwrap());
+        assert!(timeout(Duration::from_millis(50), worker.ended()).await.is_err(), "it runs");
+        timeout(Duration::from_secs(20), worker.ended()).await.unwrap();
+        assert!(child.try_wait().unwrap().is_some(), "it can be taken at once");
+        worker.pidfd = None;
+        assert!(timeout(Duration::from_millis(50), worker.ended()).await.is_err());
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use lockstep_control::plan::restart::{
     Cause, Effect, Expected, Moment, Orchestrator, Order, Reason, Record, Report, Terms, Waiting,
     Waterfall, Worker, Workers,
@@ -19,6 +20,8 @@ use tokio::task::AbortHandle;
 use super::mailbox::Carrier;
 use super::roster::{Roster, Seat};
 use super::store::{RecordStore, Written};
+use crate::seal::Sealer;
+use crate::ticket::Key;
 use crate::wire::{Down, Status, frame};
 
 /// What happens to a gang.
@@ -81,6 +84,9 @@ pub struct Description {
 const INBOX: usize = 32 * 1024;
 /// How much of it is looked at before anything is sent.
 const BATCH: usize = 512;
+/// How long a record may take to be written before that counts as not known, and is tried again. A
+/// store that never answers would hold up a gang for ever, and nothing would say so.
+const WRITE_WITHIN: Duration = Duration::from_secs(10);
 
 /// A gang that is led here. The task that leads it ends when it is told to, or with the last of
 /// these: each connection has one.
@@ -88,6 +94,7 @@ const BATCH: usize = 512;
 pub struct Gang {
     inbox: mpsc::Sender<Input>,
     roster: Arc<Roster>,
+    sealer: Arc<Sealer>,
     record: watch::Receiver<Record>,
     links: Arc<AtomicU64>,
     task: AbortHandle,
@@ -95,9 +102,9 @@ pub struct Gang {
 
 impl Gang {
     /// Leads a job under `fence`, from what is stored of it. What it asks for is sent to
-    /// `happenings`.
+    /// `happenings`. Its orders are sealed with `key`, which is that of the tickets of its agents.
     pub fn lead(
-        job: &str,
+        (job, key): (&str, &Key),
         terms: Terms,
         (fence, stored): (u64, Option<Record>),
         store: Arc<dyn RecordStore>,
@@ -107,13 +114,16 @@ impl Gang {
         let roster = Arc::new(Roster::default());
         let machine = Orchestrator::lead(terms, fence, stored);
         let (told, record) = watch::channel(*machine.record());
+        let sealer = Arc::new(Sealer::new(key.clone(), job));
         let task = Task {
             job: job.to_owned(),
             machine,
             start: Instant::now(),
             links: HashMap::new(),
+            latest: HashMap::new(),
             air: None,
             roster: Arc::clone(&roster),
+            sealer: Arc::clone(&sealer),
             store,
             happenings,
             told,
@@ -122,7 +132,7 @@ impl Gang {
             inputs,
         };
         let task = tokio::spawn(task.run()).abort_handle();
-        Self { inbox, roster, record, links: Arc::default(), task }
+        Self { inbox, roster, sealer, record, links: Arc::default(), task }
     }
 
     /// The last record that was written.
@@ -200,6 +210,11 @@ impl Gang {
         Arc::ptr_eq(&self.roster, &other.roster)
     }
 
+    /// An order as agents get it.
+    pub(crate) fn frame(&self, order: Order) -> Bytes {
+        frame(&Down::Order(self.sealer.seal(order)))
+    }
+
     /// The number of a connection that is made now.
     pub(crate) fn next_link(&self) -> u64 {
         self.links.fetch_add(1, Ordering::Relaxed) + 1
@@ -231,14 +246,19 @@ struct Task {
     machine: Orchestrator,
     start: Instant,
     links: HashMap<u64, (Seat, Way)>,
+    /// The latest connection of each pod. An agent has one: it makes another when that is lost, and
+    /// may know it long before this end does.
+    latest: HashMap<u64, u64>,
     /// What carries an order to all that listen there.
     air: Option<Arc<dyn Carrier>>,
     roster: Arc<Roster>,
+    sealer: Arc<Sealer>,
     store: Arc<dyn RecordStore>,
     happenings: mpsc::UnboundedSender<Happening>,
     told: watch::Sender<Record>,
-    /// How long it took until the last failure of each worker that failed was heard of.
-    detected: HashMap<u32, Duration>,
+    /// The epoch in which each worker that failed did so last, and how long it took until that was
+    /// heard of.
+    detected: HashMap<u32, (u32, Duration)>,
     /// For what comes back from the store; it does not keep the task alive.
     inbox: mpsc::WeakSender<Input>,
     inputs: mpsc::Receiver<Input>,
@@ -285,19 +305,31 @@ impl Task {
     fn take(&mut self, input: Input) {
         let now = self.now();
         match input {
-            Input::Connected { link, seat, way } => {
-                self.links.insert(link, (seat, way));
-            }
+            Input::Connected { link, seat, way } => self.connected(link, seat, way),
             Input::OnAir(air) => self.air = Some(air),
             Input::Heard { link, status } => {
-                let Some((seat, _)) = self.links.get(&link) else { return };
-                if matches!(status.worker, Worker::Failed(..)) {
-                    self.detected.insert(seat.slot, Duration::from_micros(status.ago.into()));
+                let Some((seat, way)) = self.links.get(&link) else { return };
+                if !self.sealer.bears_out(&status, self.machine.record()) {
+                    let Seat { slot, .. } = seat;
+                    tracing::warn!(job = self.job, slot, "an agent says what nobody has ordered");
+                    way.alone.close();
+                    return;
+                }
+                if let Worker::Failed(epoch, _) = status.worker {
+                    let ago = Duration::from_micros(status.ago.into());
+                    let heard = self.detected.entry(seat.slot).or_insert((epoch, ago));
+                    // What is said again was heard of long before.
+                    if heard.0 != epoch {
+                        *heard = (epoch, ago);
+                    }
                 }
                 self.machine.heard(link, &report(*seat, status), now);
             }
             Input::Lost { link } => {
                 if let Some((seat, _)) = self.links.remove(&link) {
+                    if self.latest.get(&seat.pod) == Some(&link) {
+                        self.latest.remove(&seat.pod);
+                    }
                     self.machine.lost(seat.slot, link, now);
                 }
             }
@@ -330,6 +362,16 @@ impl Task {
         }
     }
 
+    /// Takes a connection in, in place of the one that its pod had.
+    fn connected(&mut self, link: u64, seat: Seat, way: Way) {
+        let before = self.latest.get(&seat.pod).copied().unwrap_or(0);
+        self.latest.insert(seat.pod, link.max(before));
+        self.links.insert(link, (seat, way));
+        if let Some((_, way)) = self.links.get(&link.min(before)) {
+            way.alone.close();
+        }
+    }
+
     fn carry_out(&mut self) {
         let effects: Vec<Effect> = self.machine.effects().collect();
         for effect in effects {
@@ -338,7 +380,7 @@ impl Task {
                 Effect::Broadcast(order) => self.broadcast(&order),
                 Effect::Tell(link, order) => {
                     if let Some((_, way)) = self.links.get(&link) {
-                        way.alone.carry(&order, &frame(&Down::Order(order)));
+                        way.alone.carry(&order, &self.frame(&order));
                     }
                 }
                 Effect::Close(link) => {
@@ -355,7 +397,9 @@ impl Task {
                 }
                 Effect::Fail(reason) => self.happens(Happening::Failed(reason)),
                 Effect::Restarted(mut waterfall) => {
-                    waterfall.detected = self.detected.remove(&waterfall.slot).unwrap_or_default();
+                    let heard = self.detected.remove(&waterfall.slot);
+                    let heard = heard.filter(|(epoch, _)| epoch + 1 == waterfall.epoch);
+                    waterfall.detected = heard.map(|(_, ago)| ago).unwrap_or_default();
                     self.detected.clear();
                     self.happens(Happening::Restarted(waterfall));
                 }
@@ -372,13 +416,17 @@ impl Task {
     }
 
     fn broadcast(&self, order: &Order) {
-        let frame = frame(&Down::Order(*order));
+        let frame = self.frame(order);
         for (_, way) in self.links.values().filter(|(_, way)| !way.is_on_air) {
             way.alone.carry(order, &frame);
         }
         if let Some(air) = &self.air {
             air.carry(order, &frame);
         }
+    }
+
+    fn frame(&self, order: &Order) -> Bytes {
+        frame(&Down::Order(self.sealer.seal(*order)))
     }
 
     fn happens(&self, happening: Happening) {
@@ -390,7 +438,11 @@ impl Task {
         let (store, job) = (Arc::clone(&self.store), self.job.clone());
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            let written = store.write(&job, record, expected).await;
+            let writing = store.write(&job, record, expected);
+            let written = tokio::time::timeout(WRITE_WITHIN, writing).await.unwrap_or_else(|_| {
+                tracing::warn!(job, "the restart record is not written in time, trying again");
+                Written::Unsure
+            });
             if let Some(inbox) = inbox.upgrade() {
                 let _ = inbox.send(Input::Stored { version: record.version(), written }).await;
             }
@@ -414,6 +466,6 @@ impl Drop for Task {
 
 fn report(seat: Seat, status: Status) -> Report {
     let Seat { slot, pod, generation } = seat;
-    let Status { session, sequence, fence, held, restarts, worker, ago: _ } = status;
+    let Status { session, sequence, fence, held, restarts, worker, ago: _, told: _ } = status;
     Report { slot, pod, session, sequence, generation, fence, held, restarts, worker }
 }

@@ -20,7 +20,8 @@ pub enum Written {
 
 /// Somewhere to keep the record of each job.
 pub trait RecordStore: Send + Sync {
-    /// Writes a record, in one step with the look whether what is there allows it.
+    /// Writes a record, in one step with the look whether what is there allows it. It is given up
+    /// when it takes too long, wherever it is by then, and tried again with a later version.
     fn write<'a>(
         &'a self,
         job: &'a str,

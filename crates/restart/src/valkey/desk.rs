@@ -1,6 +1,5 @@
 //! The end of the bus at an agent.
 
-use lockstep_control::plan::restart::Order;
 use redis::Cmd;
 use redis::Pipeline;
 use redis::aio::MultiplexedConnection;
@@ -9,6 +8,7 @@ use super::keys::Keys;
 use super::letter::Letter;
 use super::script::KEPT;
 use super::server::{Connection, Error, Listener, Server};
+use crate::seal::Sealed;
 use crate::wire::{Down, Hello, Refusal, Status, frame, parse};
 
 /// How many orders may come in before one is looked at.
@@ -30,7 +30,7 @@ pub(crate) async fn connect(
     job: &str,
     hello: Hello,
     session: u64,
-) -> Result<(Vec<Order>, Inlet, Outlet), Error> {
+) -> Result<(Vec<Sealed>, Inlet, Outlet), Error> {
     let keys = Keys::new(job);
     let told = keys.told(session);
     let connection = server.connect(&[&keys.order, &told], ROOM).await?;
@@ -49,7 +49,7 @@ pub(crate) async fn connect(
 
 impl Inlet {
     /// Waits for the next order.
-    pub(crate) async fn next(&mut self) -> Result<Result<Order, Refusal>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Result<Sealed, Refusal>, Error> {
         loop {
             let message = self.0.next().await?;
             match parse(&message) {

@@ -78,7 +78,8 @@ mod tests {
         assert_eq!(fence(""), None);
         let order = |fence, generation, epoch, duty| {
             let rank = Rank { generation, epoch, duty };
-            order_version(&Order { fence, rank, by: 0, restarts: Restarts::default() })
+            let restarts = Restarts::default();
+            order_version(&Order { fence, rank, by: 0, restarts, is_rejoining: true })
         };
         let orders = [
             order(1, 1, 9, Duty::Hold),

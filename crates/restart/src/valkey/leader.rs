@@ -16,7 +16,6 @@ use super::server::{Connection, Error, Server};
 use super::store::commit;
 use crate::hub::{Gang, Input, Written};
 use crate::ticket::Key;
-use crate::wire::{Down, frame};
 
 /// How long the first wait for another try is, and the longest.
 const WAIT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
@@ -176,8 +175,7 @@ async fn look_after(
             step_down(gang, later).await;
         }
         if let Some(order) = told(&record) {
-            let saying =
-                Saying { version: order_version(&order), frame: frame(&Down::Order(order)) };
+            let saying = Saying { version: order_version(&order), frame: gang.frame(order) };
             SAY.call(&mut commands, &[call(&keys.order, &saying, &kept, "once")]).await?;
         }
     }

@@ -162,7 +162,7 @@ mod tests {
 
     fn order(epoch: u32) -> Order {
         let rank = Rank { generation: 1, epoch, duty: Duty::Hold };
-        Order { fence: 1, rank, by: 1, restarts: Restarts::default() }
+        Order { fence: 1, rank, by: 1, restarts: Restarts::default(), is_rejoining: true }
     }
 
     #[tokio::test]

@@ -70,6 +70,11 @@ impl World {
     /// The pods of the job become as many as its workers.
     pub(super) fn resized(&mut self) {
         let slots = self.terms.slots;
+        if !self.terms.is_rejoining {
+            // A Job forgets that an index is done which it has no more.
+            self.done.retain(|slot| *slot < slots);
+            self.note(Fact::Resized { slots });
+        }
         let removed = self.pods.iter().filter(|(_, pod)| !pod.is_gone && pod.slot >= slots);
         let removed: Vec<u64> = removed.map(|(number, _)| *number).collect();
         removed.into_iter().for_each(|pod| self.delete_pod(pod));

@@ -25,8 +25,22 @@ pub enum Fact {
     },
     /// A worker ended by itself, and well.
     Succeeded {
+        /// Its place.
+        slot: u32,
         /// What it was started for.
         epoch: u32,
+    },
+    /// A pod is no more; `is_done` if it has completed.
+    PodEnded {
+        /// Its place.
+        slot: u32,
+        /// Whether it has completed.
+        is_done: bool,
+    },
+    /// There are so many places now; what was beyond them is forgotten.
+    Resized {
+        /// How many.
+        slots: u32,
     },
     /// Something ended or took away a worker that should have gone on.
     Lost {
@@ -95,6 +109,8 @@ pub struct Written {
 pub struct Rules {
     /// How many restarts may count.
     pub max_restarts: u32,
+    /// Whether a worker that has succeeded takes part in later epochs.
+    pub is_rejoining: bool,
 }
 
 /// The checkers of one world.
@@ -109,6 +125,10 @@ pub struct Checks {
     promised: BTreeMap<u32, BTreeSet<u32>>,
     /// Successes by epoch.
     succeeded: BTreeMap<u32, u32>,
+    /// Those whose last run has ended well.
+    well: BTreeSet<u32>,
+    /// Those whose pods have completed.
+    done: BTreeSet<u32>,
     /// Epochs in which something was lost, and how often.
     lost: BTreeMap<u32, u32>,
     written: Option<Written>,
@@ -134,6 +154,8 @@ impl Checks {
             epochs: BTreeMap::new(),
             promised: BTreeMap::new(),
             succeeded: BTreeMap::new(),
+            well: BTreeSet::new(),
+            done: BTreeSet::new(),
             lost: BTreeMap::new(),
             written: None,
             terminal: None,
@@ -165,9 +187,19 @@ impl Checks {
                     }
                 }
             }
-            Fact::Succeeded { epoch } => *self.succeeded.entry(epoch).or_default() += 1,
-            Fact::Lost { epoch, .. } => {
+            Fact::Succeeded { slot, epoch } => {
+                self.well.insert(slot);
+                *self.succeeded.entry(epoch).or_default() += 1;
+            }
+            Fact::PodEnded { slot, is_done: true } => drop(self.done.insert(slot)),
+            Fact::PodEnded { slot, is_done: false } => drop(self.well.remove(&slot)),
+            Fact::Resized { slots } => {
+                self.well.retain(|slot| *slot < slots);
+                self.done.retain(|slot| *slot < slots);
+            }
+            Fact::Lost { slot, epoch } => {
                 self.causes += 1;
+                self.well.remove(&slot);
                 *self.lost.entry(epoch).or_default() += 1;
             }
             Fact::Stopped { slot, epoch, towards } => {
@@ -231,6 +263,9 @@ impl Checks {
         if self.alive.values().any(|other| *other == (slot, epoch)) {
             self.fail("S4", &format!("two workers {slot} in epoch {epoch}"));
         }
+        if self.well.remove(&slot) && !self.rules.is_rejoining {
+            self.fail("S10", &format!("worker {slot} has succeeded, and starts {epoch}"));
+        }
         self.alive.insert(pod, (slot, epoch));
         *self.epochs.entry(epoch).or_default() += 1;
     }
@@ -285,8 +320,12 @@ impl Checks {
             }
         }
         if now.is_success && self.terminal.is_none() {
-            // A store that was wiped may not know the epoch, only that all have completed.
-            let count = self.succeeded.values().copied().max().unwrap_or(0);
+            let count = if self.rules.is_rejoining {
+                // A store that was wiped may not know the epoch, only that all have completed.
+                self.succeeded.values().copied().max().unwrap_or(0)
+            } else {
+                u32::try_from(self.well.range(..now.slots).count()).unwrap_or(u32::MAX)
+            };
             if count < now.slots {
                 self.fail("S10", &format!("{count} of {} have succeeded", now.slots));
             }
@@ -298,8 +337,10 @@ impl Checks {
     }
 
     fn released(&mut self, now: &Written) {
-        let promised =
-            self.promised.get(&now.epoch).map_or(0, |slots| slots.range(..now.slots).count());
+        let none = BTreeSet::new();
+        let promised = self.promised.get(&now.epoch).unwrap_or(&none);
+        // Who has left for good is not waited for.
+        let promised = promised.union(&self.done).filter(|slot| **slot < now.slots).count();
         if promised < now.slots as usize {
             self.fail("S3", &format!("{} released after {promised} promises", now.epoch));
         }

@@ -208,7 +208,9 @@ impl World {
         found.manners = Manners::Deaf;
         let epoch = found.epoch;
         let slot = self.slot_of(number);
-        self.note(if code == 0 { Fact::Succeeded { epoch } } else { Fact::Lost { slot, epoch } });
+        let fact =
+            if code == 0 { Fact::Succeeded { slot, epoch } } else { Fact::Lost { slot, epoch } };
+        self.note(fact);
         self.tell(|| format!("worker {slot} of epoch {epoch} exits with {code}"));
         let failure = (code != 0).then_some(Cause::Exited(code));
         self.agent(number, |agent, now| agent.exited(failure, now));
@@ -324,6 +326,7 @@ impl World {
         if is_done {
             self.done.insert(slot);
         }
+        self.note(Fact::PodEnded { slot, is_done });
         self.tell_leaders_of_pod(slot, number, PodNews::Gone { is_done });
         self.fill(slot);
     }

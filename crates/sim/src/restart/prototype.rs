@@ -111,7 +111,7 @@ impl Model {
             })
             .collect();
         let orchestrator = |looks_at| Orchestrator { looks_at, paused_until: 0, decided: None };
-        let rules = Rules { max_restarts: 1000 };
+        let rules = Rules { max_restarts: 1000, is_rejoining: true };
         let mut checks = Checks::new(rules);
         for slot in 0..count {
             checks.note(Fact::Started { slot, pod: u64::from(slot), epoch: 0 });

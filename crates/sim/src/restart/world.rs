@@ -99,6 +99,7 @@ impl World {
         let max_restarts = chance.weighted(&[(1, 0), (2, 1), (3, 3), (4, 20)]);
         let mut terms = Terms::new(slots, max_restarts, Duration::from_secs(60));
         terms.stalled_max = chance.pick(&[3, 10, 100]);
+        terms.is_rejoining = !setup.is_parting;
         let restarts_containers = chance.percent(50);
         if !restarts_containers && chance.percent(40) {
             let rule = |code, verdict| ExitRule {
@@ -113,7 +114,8 @@ impl World {
         if nature != Nature::Drawn {
             (terms.max_restarts, terms.rules, work) = (20, Vec::new(), WORK_QUIET);
         }
-        let checks = Checks::new(Rules { max_restarts: terms.max_restarts });
+        let Terms { max_restarts, is_rejoining, .. } = terms;
+        let checks = Checks::new(Rules { max_restarts, is_rejoining });
         Self {
             now: 0,
             failures_left: match nature {

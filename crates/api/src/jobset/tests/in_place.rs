@@ -206,6 +206,56 @@ fn probes_that_kill_do_not_know_that_a_worker_waits_for_others() {
 }
 
 #[test]
+fn what_an_agent_would_refuse_to_start_with_is_refused_with_the_set() {
+    let with = |env: Value| {
+        let mut group = worker();
+        let pod = &mut group["template"]["spec"]["template"]["spec"];
+        pod["containers"][0]["env"] = env;
+        faults(&asking(json!({"replicatedJobs": [group]}), "60s", &[]))
+    };
+    let env = |name: &str, value: &str| json!({"name": format!("LOCKSTEP_{name}"), "value": value});
+    let within = env("HEARTBEAT_TIMEOUT", "30s");
+    let path = "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env";
+    let cases = [
+        (json!([env("GRACE", "soon")]), 0, "\"soon\": must be a time, such as \"10s\""),
+        (json!([env("GRACE", "-1s")]), 0, "\"-1s\": must be a time, such as \"10s\""),
+        (
+            json!([env("HEARTBEAT_FILE", "/f"), env("HEARTBEAT_TIMEOUT", "0s")]),
+            1,
+            "\"0s\": must be a time above zero, such as \"30s\"",
+        ),
+        (json!([env("HEARTBEAT_PATTERN", "("), within]), 0, "\"(\": must be a regular expression"),
+        (
+            json!([env("HEARTBEAT_FILE", "/f")]),
+            0,
+            "\"/f\": needs LOCKSTEP_HEARTBEAT_TIMEOUT beside it",
+        ),
+        (
+            json!([within]),
+            0,
+            "\"30s\": needs LOCKSTEP_HEARTBEAT_FILE or LOCKSTEP_HEARTBEAT_PATTERN beside it",
+        ),
+        (
+            json!([env("HEARTBEAT_FILE", "/f"), env("HEARTBEAT_PATTERN", "a"), within]),
+            1,
+            "\"a\": is one sign of life too many: use it, or a file",
+        ),
+    ];
+    for (env, at, why) in cases {
+        assert_eq!(with(env), [format!("{path}[{at}].value: Invalid value: {why}")]);
+    }
+    let elsewhere = json!({"name": "LOCKSTEP_GRACE", "valueFrom": {
+        "configMapKeyRef": {"name": "c", "key": "k"}}});
+    for right in [
+        json!([env("GRACE", "0s")]),
+        json!([env("GRACE", "10s"), env("HEARTBEAT_PATTERN", "^step \\d+$"), within]),
+        json!([elsewhere]),
+    ] {
+        assert_eq!(with(right.clone()), Vec::<String>::new(), "{right}");
+    }
+}
+
+#[test]
 fn who_rejoins_is_said_with_the_set_and_never_again() {
     const REJOIN: &str = "lockstep.dev/inplace-rejoin";
     let spec = json!({"replicatedJobs": [worker()]});

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_control::plan::restart::{Agent, AgentEffect, Cause, Duty, Identity, Moment, Order};
+use lockstep_restart::seal::Told;
 use lockstep_restart::wire::{Down, Hello, PROTOCOL, Status, Up, frame, read};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -53,6 +54,7 @@ pub(super) struct Player {
     fence: u64,
     has_heard: bool,
     status: Option<Status>,
+    told: Told,
     runs: bool,
     linger: Option<Duration>,
     gone_at: Option<Instant>,
@@ -83,6 +85,7 @@ impl Player {
             fence: 0,
             has_heard: false,
             status: None,
+            told: Told::default(),
             runs: false,
             linger: None,
             gone_at: None,
@@ -192,8 +195,9 @@ impl Player {
             }
             while let Some(length) = got.first_chunk().map(|it| u32::from_be_bytes(*it) as usize) {
                 let Some(mut message) = got.get(..4 + length) else { break };
-                if let Some(Down::Order(order)) = read(&mut message, &mut scratch).await? {
-                    self.ordered(&order);
+                if let Some(Down::Order(sealed)) = read(&mut message, &mut scratch).await? {
+                    self.told.take(&sealed);
+                    self.ordered(&sealed.order);
                 }
                 got.drain(..4 + length);
             }
@@ -272,7 +276,10 @@ impl Player {
                             }
                         }
                     }
-                    AgentEffect::Send(report) => self.status = Some(report.into()),
+                    AgentEffect::Send(report) => {
+                        let told = self.told.shown();
+                        self.status = Some(Status { told, ..report.into() });
+                    }
                     AgentEffect::Exit(_) => {
                         self.has_left = true;
                         say(&format!("left {}", self.slot));

@@ -19,6 +19,12 @@ impl JobSet {
         self.status.lockstep.as_ref()?.in_place.as_ref()
     }
 
+    /// Whether its workers have yet to come together for the first time, so that none of them runs.
+    pub(crate) fn is_forming(&self) -> bool {
+        let is_led = self.in_place_restarts.is_some();
+        !self.has_ended() && is_led && self.in_place().is_none_or(|told| told.phase == "Forming")
+    }
+
     /// How many workers it has.
     pub(crate) fn workers(&self) -> i64 {
         let groups = self.spec.replicated_jobs.iter();

@@ -112,6 +112,12 @@ impl Model {
         }
     }
 
+    /// Whether pods of a Job wait for what may never come.
+    pub(super) fn has_hindered_pods(&self, job: &Job) -> bool {
+        let name = (job.namespace.clone(), job.name.clone());
+        self.going.get(&name).is_some_and(|going| going.stalled + going.stuck > 0)
+    }
+
     fn fate_of_pod(&self, pod: &Pod) -> Fate {
         match (pod.phase, &pod.waits) {
             (Phase::Succeeded, _) => Fate::Succeeded,

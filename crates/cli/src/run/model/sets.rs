@@ -38,7 +38,8 @@ impl Model {
             seen.tell(false, format!("  {parts}"));
         }
         let words = set_words(&set);
-        if known.phase != set.phase && !words.is_empty() {
+        let has_formed = known.is_forming() && !set.is_forming();
+        if (known.phase != set.phase || has_formed) && !words.is_empty() {
             seen.tell(false, format!("jobset/{} {words}", set.name));
         }
         let hindrance = self.hindrance_of_set(&set).filter(|_| !self.is_stopping);
@@ -231,9 +232,14 @@ impl Model {
         if self.left_over(set).next().is_some() {
             return Fate::Going;
         }
+        let is_timed = Self::is_timed(self.workload_of_set(set));
+        let mut going = self.jobs_of(set).filter(|job| !job.has_ended());
+        // Those that have started wait for all others: alone they get nowhere.
+        if set.is_forming() && !is_timed && going.any(|job| self.has_hindered_pods(job)) {
+            return Fate::Stalled;
+        }
         let going = self.jobs_of(set).filter(|job| !job.has_ended());
         let fates: Vec<Fate> = going.map(|job| self.fate_of_pods(job)).collect();
-        let is_timed = Self::is_timed(self.workload_of_set(set));
         if fates.contains(&Fate::Going) || (is_timed && fates.contains(&Fate::Stalled)) {
             Fate::Going
         } else if fates.contains(&Fate::Stalled) || is_refused {
@@ -302,6 +308,9 @@ fn set_words(set: &JobSet) -> String {
         | jobset::Phase::Suspended
         | jobset::Phase::Restarting
         | jobset::Phase::Gone => String::new(),
+        jobset::Phase::Running if set.is_forming() => {
+            "has started; its workers run when all of them are there".to_owned()
+        }
         jobset::Phase::Running if set.status.restarts > 0 => {
             format!("is running again, attempt {}", set.status.restarts)
         }

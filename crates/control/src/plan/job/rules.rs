@@ -3,6 +3,7 @@
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
 
 use crate::plan::job::seen::{Phase, Seen};
+use crate::plan::jobset::in_place::has_agent;
 
 /// What decides how a pod of the Job is counted. When any of it changes, all pods are counted anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,9 @@ pub(crate) struct Rules {
     pub(crate) replaces_failed_only: bool,
     pub(crate) limit_per_index: Option<i32>,
     pub(crate) restarts_on_failure: bool,
+    /// Whether a pod that somebody deleted is replaced at once. Workers that restart in place wait
+    /// for it, all of them, and no failure of theirs ends a pod.
+    pub(crate) replaces_deleted_at_once: bool,
 }
 
 impl Rules {
@@ -33,6 +37,7 @@ impl Rules {
             limit_per_index: spec.backoff_limit_per_index.filter(|_| is_indexed),
             restarts_on_failure: template.and_then(|pod| pod.restart_policy.as_deref())
                 == Some("OnFailure"),
+            replaces_deleted_at_once: has_agent(spec),
         }
     }
 

@@ -21,7 +21,7 @@ pub use inject::inject;
 pub use seats::{Seats, generation};
 pub use terms::terms;
 
-pub(super) use inject::has_agent;
+pub(in crate::plan) use inject::has_agent;
 
 use crate::plan::restart::Record;
 

@@ -63,6 +63,8 @@ pub struct Agent {
     fence: u64,
     held: Option<Held>,
     restarts: Restarts,
+    /// Whether a success is shared by the gang, as the last order said.
+    is_rejoining: bool,
     process: Process,
     /// How the last worker ended by itself; `None` once a later epoch was ordered.
     ended: Option<(u32, Ending)>,
@@ -82,6 +84,7 @@ impl Agent {
             fence: 0,
             held: None,
             restarts: Restarts { total: 0, counted: 0 },
+            is_rejoining: true,
             process: Process::None,
             ended: None,
             is_leaving: false,
@@ -118,6 +121,7 @@ impl Agent {
         }
         self.fence = order.fence;
         self.restarts = self.restarts.max(order.restarts);
+        self.is_rejoining = order.is_rejoining;
         self.take(order);
         if self.settle(now) {
             self.report(now);
@@ -244,6 +248,7 @@ impl Agent {
                 !is_late && !is_leaving
             }
             Process::None => {
+                let is_leaving = is_leaving || self.has_succeeded_alone();
                 let Some(rank) = held else {
                     self.exit_if(is_leaving);
                     return true;
@@ -265,6 +270,12 @@ impl Agent {
         }
     }
 
+    /// Whether the worker has succeeded, and need not wait for the others. It takes part in nothing
+    /// any more, also if they are asked to by the time that nothing is left of it.
+    fn has_succeeded_alone(&self) -> bool {
+        !self.is_rejoining && matches!(self.ended, Some((_, Ending::Well)))
+    }
+
     fn stop(&mut self, now: Moment) {
         // A pod that is deleted has its own grace, and whoever deletes it keeps the time.
         let kill_at = (!self.is_leaving).then(|| now + self.grace);
@@ -282,7 +293,8 @@ impl Agent {
             return;
         }
         self.has_exited = true;
-        let is_finished = self.held.is_some_and(|held| held.rank.duty == Duty::Finish);
+        let is_finished = self.has_succeeded_alone()
+            || self.held.is_some_and(|held| held.rank.duty == Duty::Finish);
         let code = match &self.ended {
             Some((_, Ending::Badly(cause))) => cause.code().unwrap_or(ENDED),
             // A success that the gang does not share yet is none: the index would count as done,

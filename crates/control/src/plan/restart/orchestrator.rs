@@ -194,7 +194,6 @@ impl Orchestrator {
             }
             Heard::News => {}
         }
-        self.release_if_finished(report.slot);
         self.note_stages(now);
         self.decide(now);
     }
@@ -318,10 +317,16 @@ impl Orchestrator {
                     let those = those.filter(|at| self.slots.standing(*at) == standing);
                     those.take(waiting::NAMED_MAX).collect()
                 };
+                // A gang that forms waits for its first pods, which nobody puts off.
+                let is_restart = self.record.phase == Phase::Stopping;
+                let podless = self.slots.without_pod();
                 let behind = self.slots.count(Standing::Behind);
                 let missing = self.slots.count(Standing::Missing);
                 if behind > 0 {
                     Some(Waiting::Stops { count: behind, slots: named(Standing::Behind) })
+                } else if missing > 0 && podless.len() == missing as usize && is_restart {
+                    let slots = podless.into_iter().take(waiting::NAMED_MAX).collect();
+                    Some(Waiting::Replacements { count: missing, slots })
                 } else if missing > 0 {
                     Some(Waiting::Members { count: missing, slots: named(Standing::Missing) })
                 } else if self.slots.count(Standing::Haunted) > 0 {
@@ -388,20 +393,6 @@ impl Orchestrator {
 
     fn is_behind(&self, slot: u32) -> bool {
         self.slots.get(slot).is_some_and(|slot| slot.is_behind(&self.record.order()))
-    }
-
-    /// Where workers do not rejoin, one that has succeeded may go.
-    fn release_if_finished(&mut self, slot: u32) {
-        if self.record.is_rejoining || self.flight.is_some() || !self.is_confirmed {
-            return;
-        }
-        if self.slots.standing(slot) == Standing::Succeeded
-            && let Some(at) = self.slots.get(slot)
-        {
-            let order = self.record.order();
-            let rank = Rank { duty: Duty::Finish, ..order.rank };
-            self.effects.push(Effect::Tell(at.link, Order { rank, ..order }));
-        }
     }
 
     fn resend(&mut self, now: Moment) {

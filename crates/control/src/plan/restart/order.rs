@@ -73,4 +73,7 @@ pub struct Order {
     pub by: u64,
     /// Restarts so far: kept by the agents for a leader that has lost them.
     pub restarts: Restarts,
+    /// Whether a worker that has succeeded takes part in later epochs. Where it does not, its
+    /// success is its own: its agent leaves with it, and asks nobody.
+    pub is_rejoining: bool,
 }

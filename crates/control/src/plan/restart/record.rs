@@ -175,20 +175,21 @@ impl Record {
 
     /// What agents are told of it.
     pub const fn order(&self) -> Order {
-        Order { fence: self.fence, rank: self.rank(), by: self.by, restarts: self.restarts }
+        let Self { fence, by, restarts, is_rejoining, .. } = *self;
+        Order { fence, rank: self.rank(), by, restarts, is_rejoining }
     }
 
     /// A new epoch, for which this leader asks everybody to wait.
     #[must_use]
     pub const fn next_epoch(self, phase: Phase) -> Self {
-        Self { epoch: self.epoch + 1, phase, by: self.fence, ..self }
+        Self { epoch: self.epoch.saturating_add(1), phase, by: self.fence, ..self }
     }
 
     /// One restart more.
     #[must_use]
     pub const fn charged(self, is_counted: bool) -> Self {
         let Restarts { total, counted } = self.restarts;
-        let counted = if is_counted { counted + 1 } else { counted };
-        Self { restarts: Restarts { total: total + 1, counted }, ..self }
+        let counted = if is_counted { counted.saturating_add(1) } else { counted };
+        Self { restarts: Restarts { total: total.saturating_add(1), counted }, ..self }
     }
 }

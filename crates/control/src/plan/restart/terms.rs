@@ -61,7 +61,7 @@ pub struct Terms {
     /// How many restarts may count.
     pub max_restarts: u32,
     /// How long each rung of the ladder may take: the restart in place, then the replacement of
-    /// pods that do not answer.
+    /// pods, whether they do not answer or were lost. Both together are never more than twice that.
     pub timeout: Duration,
     /// How long a worker that is asked to stop may take before it is killed.
     pub grace: Duration,

@@ -24,6 +24,13 @@ pub enum Waiting {
         /// The first of them.
         slots: Vec<u32>,
     },
+    /// Workers have no pod: their Jobs have yet to make one, and may put that off.
+    Replacements {
+        /// How many.
+        count: u32,
+        /// The first of them.
+        slots: Vec<u32>,
+    },
     /// Earlier pods of these slots may still be running.
     EarlierPods {
         /// The first of them.
@@ -57,6 +64,11 @@ impl fmt::Display for Waiting {
             Self::Members { count, slots } => {
                 write!(f, "{} missing: {}", workers(*count), named(slots, *count))
             }
+            Self::Replacements { count, slots } => {
+                let (some, named) = (without(*count), named(slots, *count));
+                write!(f, "{some} no pod: {named}. The Job controller decides when pods are ")?;
+                write!(f, "replaced, and may wait 10s or more after several were lost")
+            }
             Self::EarlierPods { slots } => {
                 let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
                 write!(f, "earlier pods may still run: workers {}", named(slots, count))
@@ -73,6 +85,10 @@ impl fmt::Display for Waiting {
 
 fn workers(count: u32) -> String {
     if count == 1 { "1 worker is".to_owned() } else { format!("{count} workers are") }
+}
+
+fn without(count: u32) -> String {
+    if count == 1 { "1 worker has".to_owned() } else { format!("{count} workers have") }
 }
 
 fn named(slots: &[u32], count: u32) -> String {

@@ -16,7 +16,7 @@ use lockstep_restart::hub::{Gang, Happening, RecordStore};
 use lockstep_restart::place::Place;
 use lockstep_restart::valkey::Store;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
 
 use super::super::Message;
@@ -45,6 +45,8 @@ pub(super) struct Tools {
 
 /// How long the record may be unreadable before it is tried again, at first and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// How long it may take to be read.
+const READ_WITHIN: Duration = Duration::from_secs(10);
 /// How long nothing has to change before people are told what the workers do. What changes faster
 /// is told of as a restart.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -115,8 +117,8 @@ impl Leader {
             let fence = next_fence(self.fence.max(stored.map_or(0, |stored| stored.fence)));
             info!(jobset = %self.key, fence, "leading restarts in place");
             let (tell, mut happenings) = mpsc::unbounded_channel();
-            let led = (fence, stored);
-            let gang = Gang::lead(&self.uid, self.terms.clone(), led, records.store(), tell);
+            let (job, led) = ((self.uid.as_str(), self.tools.place.key()), (fence, stored));
+            let gang = Gang::lead(job, self.terms.clone(), led, records.store(), tell);
             let leading = Leading { gang, place: self.tools.place.clone(), uid: self.uid.clone() };
             let gang = &leading.gang;
             self.introduce(gang).await;
@@ -137,10 +139,13 @@ impl Leader {
     async fn read(&self, records: &Records) -> Option<Record> {
         let mut wait = RETRY.0;
         loop {
-            match records.read(&self.uid).await {
-                Ok(stored) => return stored,
-                Err(error) => {
+            match timeout(READ_WITHIN, records.read(&self.uid)).await {
+                Ok(Ok(stored)) => return stored,
+                Ok(Err(error)) => {
                     warn!(jobset = %self.key, error, "restart record not read, trying again");
+                }
+                Err(_) => {
+                    warn!(jobset = %self.key, "restart record not read in time, trying again");
                 }
             }
             sleep(wait).await;
@@ -501,9 +506,25 @@ mod tests {
     use lockstep_restart::hub::{Hub, Memory};
     use lockstep_restart::ticket::Key as TicketKey;
 
-    use super::super::tests::{client, jobset};
+    use super::super::tests::{client, client_after, jobset};
     use super::*;
     use crate::observe::Inbox;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_record_that_cannot_be_read_in_time_is_read_again() {
+        let inbox = Inbox::new();
+        let tools = Tools {
+            client: client_after(2),
+            metrics: Arc::default(),
+            teller: inbox.teller(),
+            place: Place::Hub(Hub::new(TicketKey::new(b"key"))),
+        };
+        let (_news, receiver) = mpsc::unbounded_channel();
+        let leader = Leader::new(&jobset(), tools, receiver);
+        let records = Records::of(&leader);
+        let read = timeout(READ_WITHIN * 4, leader.read(&records)).await;
+        assert_eq!(read, Ok(None), "an answer that never comes is waited for for ever");
+    }
 
     #[tokio::test]
     async fn a_gang_that_nobody_leads_any_more_is_led_anew() {
@@ -518,7 +539,8 @@ mod tests {
         let mut leader = Leader::new(&jobset(), tools, receiver);
         let (tell, mut happenings) = mpsc::unbounded_channel();
         let store = Arc::new(Memory::default());
-        let gang = Gang::lead("set", leader.terms.clone(), (7, None), store, tell);
+        let key = TicketKey::new(b"key");
+        let gang = Gang::lead(("set", &key), leader.terms.clone(), (7, None), store, tell);
         gang.stop();
         let followed = leader.follow(&gang, &mut happenings);
         let ended = tokio::time::timeout(Duration::from_secs(10), followed).await;

@@ -1,4 +1,5 @@
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{Request, Response};
 use kube::client::Body;
@@ -13,14 +14,27 @@ use crate::observe::{Inbox, ObjectKey};
 
 /// A cluster that has nothing.
 pub(super) fn client() -> Client {
-    let service = tower::service_fn(|_: Request<Body>| async {
-        let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404,
-                          "status": "Failure", "message": "none", "reason": "NotFound"});
-        let response =
-            Response::builder().status(404).body(Body::from(body.to_string().into_bytes()));
-        Ok::<_, Infallible>(response.unwrap())
+    client_after(0)
+}
+
+/// The same, which never answers the first requests.
+pub(super) fn client_after(silent: usize) -> Client {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let service = tower::service_fn(move |_: Request<Body>| {
+        let is_silent = asked.fetch_add(1, Ordering::Relaxed) < silent;
+        answer(is_silent)
     });
     Client::new(service, "default")
+}
+
+async fn answer(is_silent: bool) -> Result<Response<Body>, Infallible> {
+    if is_silent {
+        std::future::pending::<()>().await;
+    }
+    let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404,
+                      "status": "Failure", "message": "none", "reason": "NotFound"});
+    let response = Response::builder().status(404).body(Body::from(body.to_string().into_bytes()));
+    Ok(response.unwrap())
 }
 
 pub(super) fn jobset() -> JobSet {

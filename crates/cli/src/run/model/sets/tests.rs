@@ -3,7 +3,10 @@ use serde_json::{Value, json};
 use crate::{
     exit::Exit,
     run::{
-        jobset::tests::{condition, object, status},
+        jobset::{
+            in_place::tests::restarting,
+            tests::{condition, object, status},
+        },
         model::{Model, Seen, State},
     },
 };
@@ -325,6 +328,33 @@ fn a_suspended_set_stands_still_once_its_pods_have_ended() {
         json!([condition("Suspended", true, "SuspendedJobs", "jobset is suspended")]);
     model.see_set(&asleep);
     assert_eq!(model.state(), State::Over(Exit::Failed));
+}
+
+#[test]
+fn a_gang_that_forms_does_not_run_and_stands_still_when_one_of_it_cannot_start() {
+    let told = |phase: &str| {
+        let mut set = restarting(json!({"epoch": 0, "restarts": 0, "phase": phase}));
+        set["metadata"]["annotations"]["alpha.jobset.sigs.k8s.io/inplace-restarts"] = json!("0");
+        set
+    };
+    let mut model = run_of_set();
+    let want = "jobset/train has started; its workers run when all of them are there";
+    assert_eq!(texts(&model.see_set(&told("Forming"))), [want]);
+    for (name, group) in [("train-driver-0", "driver"), ("train-workers-0", "workers")] {
+        model.see_job(&job(name, group, 0, json!({"active": 1})));
+    }
+    model.see_pod(&pod("train-driver-0", "driver", 0, json!({"phase": "Running"})));
+    assert_eq!(model.state(), State::Going, "the others may come");
+    let unplaced = json!({"phase": "Pending", "conditions": [{"reason": "Unschedulable",
+        "message": "0/1 nodes are available"}]});
+    model.see_pod(&pod("train-workers-0", "workers", 0, unplaced.clone()));
+    assert_eq!(model.state(), State::Stalled, "what has started waits for it");
+    model.see_pod(&pod("train-workers-0", "workers", 0, json!({"phase": "Running"})));
+    assert_eq!(model.state(), State::Going);
+    assert_eq!(texts(&model.see_set(&told("Running"))), ["jobset/train is running"]);
+    // Once they have run, the gang has its own deadlines.
+    model.see_pod(&pod("train-workers-0", "workers", 0, unplaced));
+    assert_eq!(model.state(), State::Going);
 }
 
 #[test]

@@ -59,6 +59,34 @@ fn failures_count_only_after_the_last_success() {
     assert_eq!(world.waiting, Some(Waiting::BackOff { until, index: None }), "two after it");
 }
 
+#[test]
+fn a_pod_that_was_deleted_is_replaced_at_once_where_all_workers_wait_for_it() {
+    let spec = |env: &str| {
+        json!({"parallelism": 4, "completions": 4, "completionMode": "Indexed",
+               "backoffLimit": i32::MAX, "podReplacementPolicy": "Failed",
+               "template": {"spec": {"restartPolicy": "Never", "containers": [
+                   {"name": "c", "image": "i", "env": [{"name": env, "value": "x"}]}]}}})
+    };
+    for (env, is_in_place) in [("LOCKSTEP_ORCHESTRATOR", true), ("OTHER", false)] {
+        let mut world = World::new(spec(env));
+        world.settle();
+        for name in world.active() {
+            world.run(&name);
+            world.delete_pod(&name);
+        }
+        world.end_terminating();
+        world.settle();
+        let count = if is_in_place { 4 } else { 0 };
+        assert_eq!(world.active().len(), count, "{env}: {:?}", world.waiting);
+        // One that ends of itself is another matter.
+        if is_in_place {
+            world.fail_all();
+            world.settle();
+            assert!(matches!(world.waiting, Some(Waiting::BackOff { .. })), "{:?}", world.waiting);
+        }
+    }
+}
+
 // rule: job 3.9, job 6.1.11
 #[test]
 fn the_back_off_survives_a_restart_as_far_as_pods_tell() {

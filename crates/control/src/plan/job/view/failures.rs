@@ -35,7 +35,9 @@ impl Failures {
             self.times.retain(|(time, _)| Some(*time) > after);
         } else if rules.has_failed(pod) {
             pod.is_noted = true;
-            if Some(pod.finished_at) > self.last_success {
+            // It did not end of itself, so that the next one is not likely to.
+            let is_excused = rules.replaces_deleted_at_once && pod.is_deleting;
+            if Some(pod.finished_at) > self.last_success && !is_excused {
                 self.times.insert((pod.finished_at, pod.uid.clone()));
             }
             if self.times.len() > KEPT_MAX {

@@ -90,7 +90,7 @@ fn security(worker: &Container) -> SecurityContext {
 }
 
 /// Whether there is an agent around the worker of a Job's pods.
-pub(in crate::plan::jobset) fn has_agent(job: &JobSpec) -> bool {
+pub(in crate::plan) fn has_agent(job: &JobSpec) -> bool {
     worker(job).is_some_and(is_wrapped)
 }
 

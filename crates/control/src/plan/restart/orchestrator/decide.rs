@@ -35,6 +35,7 @@ impl Orchestrator {
         let is_new = record.rank() != before.rank() || record.phase != before.phase;
         if !std::mem::replace(&mut self.is_confirmed, true) || is_new {
             self.ladder = Ladder::new(record.phase, &self.terms, now);
+            self.slots.gather();
         }
         let doomed = std::mem::take(&mut self.doomed);
         if record.rank() == before.rank() && !doomed.is_empty() {
@@ -153,10 +154,13 @@ impl Orchestrator {
         while let Some(rung) = self.ladder.due(now) {
             match rung {
                 Rung::Replace if self.dooms_silent(now) => return Some(record),
-                Rung::ReplaceAll if self.dooms(Slot::is_late) => return Some(record),
+                Rung::ReplaceAll if self.dooms(|slot| slot.is_late() && !slot.is_replacement()) => {
+                    return Some(record);
+                }
                 Rung::Replace | Rung::ReplaceAll => {}
+                Rung::Recreate if self.slots.is_any_replaced() && self.ladder.extend(now) => {}
                 Rung::Recreate => {
-                    let generation = record.generation + 1;
+                    let generation = record.generation.saturating_add(1);
                     let next = record.next_epoch(Phase::Recreating);
                     return Some(self.charged(Record { generation, ..next }, true));
                 }
@@ -188,7 +192,7 @@ impl Orchestrator {
         self.last_failure = Some((first, cause.clone()));
         let has_progressed =
             self.running_since.is_some_and(|since| now.since(since) >= self.terms.progress_after);
-        let stalled = if has_progressed { 0 } else { record.stalled + 1 };
+        let stalled = if has_progressed { 0 } else { record.stalled.saturating_add(1) };
         let next = Record { stalled, ..record.next_epoch(Phase::Stopping) };
         self.waterfall = Some(Waterfall::new(next.epoch, first, cause, now));
         if stalled > self.terms.stalled_max {

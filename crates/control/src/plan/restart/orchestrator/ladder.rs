@@ -27,6 +27,9 @@ pub(super) struct Ladder {
     replace_at: Option<Moment>,
     replace_all_at: Option<Moment>,
     recreate_at: Option<Moment>,
+    /// When at the latest, however often pods are replaced until then: one that fails each time
+    /// would put it off for ever.
+    recreate_by: Option<Moment>,
     remind_at: Option<Moment>,
     /// Until when the job's failure policy has time to decide.
     patient_until: Option<Moment>,
@@ -41,6 +44,7 @@ impl Ladder {
                 replace_at: Some(now + terms.stop_within()),
                 replace_all_at: Some(now + terms.timeout),
                 recreate_at: Some(now + terms.timeout),
+                recreate_by: Some(now + terms.timeout * 2),
                 ..Self::default()
             },
             Phase::Recreating => Self { remind_at: Some(now + REMIND), ..Self::default() },
@@ -97,10 +101,18 @@ impl Ladder {
         self.replace_at = at;
     }
 
-    /// Pods are being replaced: that has its own time.
+    /// Pods are being replaced: that has its own time, counted from the first of them.
     pub(super) fn replacing(&mut self, terms: &Terms, now: Moment) {
         if self.recreate_at.is_some() {
-            self.recreate_at = Some(now + terms.timeout);
+            let at = now + terms.timeout;
+            self.recreate_at = Some(self.recreate_by.map_or(at, |by| at.min(by)));
         }
+    }
+
+    /// The time is up and Jobs are still replacing pods that somebody else took away: that is the
+    /// same rung. Whether there is time left for it.
+    pub(super) fn extend(&mut self, now: Moment) -> bool {
+        self.recreate_at = self.recreate_by.filter(|by| now < *by);
+        self.recreate_at.is_some()
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Slot {
     is_done: bool,
     /// Whether its Job would not count its end.
     is_excused: bool,
+    /// Whether it was made in place of another one since the gang began to gather.
+    is_replacement: bool,
     /// Earlier pods that are not known to be gone.
     older: Vec<u64>,
     /// The pod of which the replacement was asked for.
@@ -78,6 +80,7 @@ impl Slot {
         is_gone: false,
         is_done: false,
         is_excused: false,
+        is_replacement: false,
         older: Vec::new(),
         replaced: 0,
         link: 0,
@@ -96,6 +99,12 @@ impl Slot {
 
     fn has_pod(&self) -> bool {
         self.pod > 0 && !self.is_gone
+    }
+
+    /// Whether its pod was made in place of another one since the gang began to gather: to replace
+    /// that one too would be to begin again.
+    pub(super) const fn is_replacement(&self) -> bool {
+        self.is_replacement
     }
 
     /// Whether the Job of its pod would not count the end of it.
@@ -286,6 +295,23 @@ impl Slots {
 
     pub(super) const fn count(&self, standing: Standing) -> u32 {
         self.counts[standing as usize]
+    }
+
+    /// The places that wait for their Jobs to make a pod.
+    pub(super) fn without_pod(&self) -> Vec<u32> {
+        let is_it = |slot: &Slot| slot.standing == Standing::Missing && !slot.has_pod();
+        self.iter().filter(|(_, slot)| is_it(slot)).map(|(at, _)| at).collect()
+    }
+
+    /// Whether pods are being replaced that were lost.
+    pub(super) fn is_any_replaced(&self) -> bool {
+        let is_it = |slot: &Slot| !slot.has_pod() || slot.is_ending || slot.is_replacement;
+        self.slots.iter().any(|slot| slot.standing == Standing::Missing && is_it(slot))
+    }
+
+    /// From now on a pod in place of another one is made for what begins now.
+    pub(super) fn gather(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.is_replacement = false);
     }
 
     /// How many pods may still run that have no place in the gang.
@@ -527,6 +553,7 @@ fn note_pod(slot: &mut Slot, pod: u64) {
     if slot.has_pod() {
         slot.older.push(slot.pod);
     }
+    slot.is_replacement = slot.pod > 0;
     slot.pod = pod;
     slot.is_ending = false;
     slot.is_gone = false;

@@ -9,7 +9,8 @@ fn agent() -> Agent {
 
 fn order(fence: u64, epoch: u32, duty: Duty, by: u64) -> Order {
     let rank = Rank { generation: 1, epoch, duty };
-    Order { fence, rank, by, restarts: Restarts { total: epoch, counted: epoch } }
+    let restarts = Restarts { total: epoch, counted: epoch };
+    Order { fence, rank, by, restarts, is_rejoining: true }
 }
 
 fn effects(agent: &mut Agent) -> Vec<AgentEffect> {

@@ -29,7 +29,7 @@ fn one_restart_too_many_is_never_told_and_ends_the_gang() {
 fn making_everything_anew_is_a_restart_and_may_be_one_too_many() {
     let mut gang = Gang::running(Terms { max_restarts: 1, ..terms(2) });
     gang.lose_pod(0);
-    gang.pass(Duration::from_secs(61));
+    gang.pass(Duration::from_secs(121));
     assert_eq!(gang.phase(), Phase::Failed(Reason::ReachedMaxRestarts));
     assert!(!gang.asked.iter().any(|effect| matches!(effect, Effect::Recreate { .. })));
 }

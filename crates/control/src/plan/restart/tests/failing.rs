@@ -112,6 +112,45 @@ fn where_workers_do_not_rejoin_one_that_has_succeeded_may_go() {
     assert_eq!(gang.phase(), Phase::Succeeding);
 }
 
+/// Worker 0 of three has succeeded, and something that it had started is left.
+fn succeeded_alone(is_rejoining: bool) -> Gang {
+    let mut gang = Gang::running(Terms { is_rejoining, ..terms(3) });
+    gang.seat_of(0).is_stuck = true;
+    gang.exits(0, 0);
+    gang.pass(Duration::from_secs(5));
+    assert_eq!((gang.phase(), gang.seat_of(0).exit), (Phase::Running, None));
+    gang
+}
+
+// rule: in-place-restart F29
+#[test]
+fn a_success_of_its_own_is_not_taken_for_that_of_the_gang() {
+    let mut gang = succeeded_alone(false);
+    // Its agent says all that it knows once more, also to the next leader.
+    gang.lead();
+    gang.pass(Duration::from_secs(5));
+    assert_eq!((gang.phase(), gang.runs()[1..].to_vec()), (Phase::Running, vec![Some(0); 2]));
+}
+
+// rule: in-place-restart F29
+#[test]
+fn a_worker_that_has_succeeded_alone_leaves_also_when_a_restart_overtakes_it() {
+    for (is_rejoining, exit) in [(false, Some(0)), (true, None)] {
+        let mut gang = succeeded_alone(is_rejoining);
+        gang.exits(1, 1);
+        gang.settle();
+        assert_eq!(gang.phase(), Phase::Stopping);
+        let now = gang.now;
+        let seat = gang.seat_of(0);
+        (seat.is_stuck, seat.runs) = (false, None);
+        seat.agent.gone(now);
+        gang.settle();
+        assert_eq!(gang.seat_of(0).exit, exit, "rejoining: {is_rejoining}");
+        let starts = if is_rejoining { vec![0, 1] } else { vec![0] };
+        assert_eq!(gang.seat_of(0).starts, starts, "rejoining: {is_rejoining}");
+    }
+}
+
 #[test]
 fn a_worker_that_was_let_go_proves_nothing_when_others_are_to_stay() {
     let mut gang = Gang::running(Terms { is_rejoining: false, ..terms(3) });

@@ -96,14 +96,14 @@ fn a_leader_that_was_replaced_takes_no_pods_from_the_next() {
 fn each_leader_has_its_own_clock() {
     let mut gang = Gang::running(terms(2));
     gang.lose_pod(0);
-    gang.pass(Duration::from_secs(50));
+    gang.pass(Duration::from_secs(100));
     // The next one has another clock, which has just begun, and measures its own time.
     gang.now = Moment::default();
     gang.seats.values_mut().for_each(|seat| {
         seat.agent = Agent::new(seat.identity, Duration::from_secs(2), Moment::default());
     });
     gang.lead();
-    gang.pass(Duration::from_secs(50));
+    gang.pass(Duration::from_secs(110));
     assert_eq!(gang.phase(), Phase::Stopping);
     gang.pass(Duration::from_secs(11));
     assert_eq!(gang.phase(), Phase::Recreating);

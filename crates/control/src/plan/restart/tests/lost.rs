@@ -8,7 +8,7 @@ fn all_stop_at_once_when_a_pod_is_lost_and_wait_for_the_next() {
     let mut gang = Gang::running(terms(3));
     gang.lose_pod(1);
     assert_eq!((gang.phase(), gang.runs()), (Phase::Stopping, vec![None; 2]));
-    assert_eq!(gang.leader().waiting(), Some(Waiting::Members { count: 1, slots: vec![1] }));
+    assert_eq!(gang.leader().waiting(), Some(Waiting::Replacements { count: 1, slots: vec![1] }));
     gang.pass(Duration::from_secs(50));
     assert_eq!(gang.replaced(), [0; 0], "there is nothing to replace");
     gang.join(1);
@@ -205,13 +205,95 @@ fn those_who_do_not_come_are_replaced_and_then_everything_is() {
     assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(2); 3]));
 }
 
+/// A pod takes a place, with an agent that can be heard and hears nothing.
+fn join_deaf(gang: &mut Gang, slot: u32) -> u64 {
+    let (pod, session, link) = (gang.next_id(), gang.next_id(), gang.next_id());
+    let (now, generation) = (gang.now, gang.generation());
+    let mut agent = Agent::new(Identity { slot, pod, session, generation }, gang.terms.grace, now);
+    agent.connected(now);
+    let Some(AgentEffect::Send(report)) = agent.effects().next() else { panic!("no report") };
+    gang.leader().pod_seen(slot, pod, now);
+    gang.leader().heard(link, &report, now);
+    gang.settle();
+    pod
+}
+
+// rule: in-place-restart F20
+#[test]
+fn pods_that_are_replaced_again_and_again_do_not_put_off_the_next_rung_for_ever() {
+    let mut gang = Gang::running(terms(3));
+    for slot in [1, 2] {
+        gang.seat_of(slot).hears = false;
+    }
+    gang.exits(0, 1);
+    // One comes again and again, and hears nothing; of another each pod is no better than the last.
+    let again = |gang: &mut Gang| {
+        gang.drop_link(1);
+        gang.connect(1);
+        gang.pass(Duration::from_secs(5));
+    };
+    gang.pass(Duration::from_secs(5));
+    again(&mut gang);
+    assert_eq!(gang.replaced(), [2]);
+    gang.lose_pod(2);
+    for _ in 0..10 {
+        let pod = join_deaf(&mut gang, 2);
+        again(&mut gang);
+        again(&mut gang);
+        let now = gang.now;
+        gang.leader().pod_gone(2, pod, false, now);
+        gang.settle();
+    }
+    assert!(gang.replaced().len() > 5, "{:?}", gang.replaced());
+    assert_eq!(gang.phase(), Phase::Stopping);
+    gang.pass(Duration::from_secs(11));
+    assert_eq!(gang.phase(), Phase::Recreating, "twice the timeout is over");
+}
+
+// rule: in-place-restart F5
+#[test]
+fn lost_pods_have_a_rung_of_their_own_to_be_replaced() {
+    let mut gang = Gang::running(terms(3));
+    gang.lose_pod(0);
+    gang.lose_pod(1);
+    gang.pass(Duration::from_secs(70));
+    assert_eq!(gang.phase(), Phase::Stopping, "their Jobs have put it off");
+    let waiting = gang.leader().waiting().expect("it says so");
+    assert_eq!(waiting, Waiting::Replacements { count: 2, slots: vec![0, 1] });
+    assert!(waiting.to_string().starts_with("2 workers have no pod: 0, 1. "), "{waiting}");
+    gang.join(0);
+    // This one is there, and has not started.
+    let identity = Identity { slot: 1, pod: 900, session: 901, generation: 1 };
+    let now = gang.now;
+    gang.leader().pod_seen(1, identity.pod, now);
+    gang.pass(Duration::from_secs(20));
+    assert_eq!((gang.phase(), gang.replaced()), (Phase::Stopping, vec![]));
+    gang.seat(identity);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 3]));
+    assert_eq!(gang.record().restarts.counted, 1);
+}
+
+#[test]
+fn a_pod_that_was_made_for_a_restart_is_not_replaced_before_it_has_started() {
+    let mut gang = Gang::running(terms(2));
+    gang.lose_pod(0);
+    gang.pass(Duration::from_secs(55));
+    let identity = Identity { slot: 0, pod: 900, session: 901, generation: 1 };
+    let now = gang.now;
+    gang.leader().pod_seen(0, identity.pod, now);
+    gang.pass(Duration::from_secs(10));
+    assert_eq!((gang.phase(), gang.replaced()), (Phase::Stopping, vec![]));
+    gang.seat(identity);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
+}
+
 // rule: in-place-restart F12
 // rule: in-place-restart F11
 #[test]
 fn everything_old_is_asked_to_go_until_it_has() {
     let mut gang = Gang::running(terms(2));
     gang.lose_pod(0);
-    gang.pass(Duration::from_secs(61));
+    gang.pass(Duration::from_secs(121));
     assert_eq!(gang.phase(), Phase::Recreating);
     assert_eq!(gang.store.map(|record| record.generation), Some(2), "written before it is asked");
     gang.pass(Duration::from_secs(11));
