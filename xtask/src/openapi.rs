@@ -60,6 +60,11 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("discovery.k8s.io", "v1", &["EndpointSlice"]),
     ("events.k8s.io", "v1", &["Event"]),
     ("policy", "v1", &["Eviction"]),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    ),
     ("scheduling.k8s.io", "v1", &["PriorityClass"]),
 ];
 

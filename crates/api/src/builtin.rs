@@ -16,6 +16,7 @@ use crate::{
         namespace::NamespaceStrategy,
         node::NodeStrategy,
         priority_class::PriorityClassStrategy,
+        rbac::{RoleBindingStrategy, RoleStrategy},
         secret::SecretStrategy,
         service::ServiceStrategy,
         service_account::ServiceAccountStrategy,
@@ -23,6 +24,7 @@ use crate::{
     },
     kueue::{self, OldQueueingStrategy, QueueingStrategy},
     pod::PodStrategy,
+    rbac,
     resource::{Registry, Resource, Scope, Subresource},
     strategy::Strategy,
 };
@@ -42,7 +44,7 @@ pub fn registry() -> Registry {
 /// All built-in resources, with some features off perhaps.
 pub fn registry_with(gates: Gates) -> Registry {
     let mut registry = Registry::default();
-    for resource in core().into_iter().chain(groups(gates)).chain(queueing()) {
+    for resource in core().into_iter().chain(groups(gates)).chain(roles()).chain(queueing()) {
         registry.insert(resource);
     }
     registry
@@ -126,6 +128,26 @@ fn groups(gates: Gates) -> Vec<Resource> {
     .into_iter()
     .map(|draft| draft.0)
     .collect()
+}
+
+/// Who may do what.
+fn roles() -> impl Iterator<Item = Resource> {
+    use Scope::{Cluster, Namespaced};
+    let rbac = (rbac::GROUP, "v1");
+    [
+        resource(
+            rbac,
+            "clusterrolebindings",
+            "ClusterRoleBinding",
+            Cluster,
+            RoleBindingStrategy(Cluster),
+        ),
+        resource(rbac, "clusterroles", "ClusterRole", Cluster, RoleStrategy(Cluster)),
+        resource(rbac, "rolebindings", "RoleBinding", Namespaced, RoleBindingStrategy(Namespaced)),
+        resource(rbac, "roles", "Role", Namespaced, RoleStrategy(Namespaced)),
+    ]
+    .into_iter()
+    .map(|draft| draft.0)
 }
 
 /// The kinds of queueing, in both versions.
@@ -255,6 +277,10 @@ mod tests {
                 "kueue.x-k8s.io/v1beta2/resourceflavors",
                 "kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
                 "kueue.x-k8s.io/v1beta2/workloads",
+                "rbac.authorization.k8s.io/v1/clusterrolebindings",
+                "rbac.authorization.k8s.io/v1/clusterroles",
+                "rbac.authorization.k8s.io/v1/rolebindings",
+                "rbac.authorization.k8s.io/v1/roles",
                 "scheduling.k8s.io/v1/priorityclasses",
             ]
         );

@@ -10,6 +10,7 @@ pub mod lease;
 pub mod namespace;
 pub mod node;
 pub mod priority_class;
+pub mod rbac;
 pub mod secret;
 pub mod service;
 pub mod service_account;

@@ -25,6 +25,7 @@ pub mod openapi;
 pub mod pod;
 pub mod quantity;
 mod quote;
+pub mod rbac;
 pub mod re2;
 pub mod reasons;
 pub mod resource;

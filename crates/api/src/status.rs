@@ -166,6 +166,16 @@ impl Status {
         Self::failure(403, "Forbidden", message).with_details(about(resource, name))
     }
 
+    /// 403 about what may not even be known to be there: `jobs.batch "x" is forbidden: <why>`.
+    pub fn not_allowed((group, resource): (&str, &str), name: &str, why: &str) -> Self {
+        let dot = if group.is_empty() { "" } else { "." };
+        let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let message = format!("{resource}{dot}{group}{named} is forbidden: {why}");
+        let (name, group) = (name.to_owned(), group.to_owned());
+        let details = Details { name, group, kind: resource.to_owned(), ..Details::default() };
+        Self::failure(403, "Forbidden", message).with_details(details)
+    }
+
     /// 403 from a webhook, in its own words.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::failure(403, "Forbidden", message)

@@ -1,16 +1,22 @@
 //! Who is calling, and whether a browser was tricked into calling.
 //!
-//! One user of the machine is one trust domain: whoever holds the token is the administrator.
+//! One user of the machine is one trust domain: whoever holds the token is the administrator, and may
+//! act as anybody else.
 //! Callers inside the process put a [`User`] into the request's extensions, which no header can do.
 
 use std::{net::IpAddr, path::Path};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{HeaderMap, Uri, header};
-use lockstep_api::Status;
+use lockstep_api::{Status, rbac::SUPERUSERS};
 use subtle::ConstantTimeEq;
 
 use crate::files::{self, FileError};
+
+/// The group of everybody who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who is not.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Who is calling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +39,13 @@ impl User {
     }
 
     fn of(name: &str) -> Self {
-        let groups = ["system:masters", "system:authenticated"];
+        let groups = [SUPERUSERS, AUTHENTICATED];
         Self { name: name.to_owned(), groups: groups.map(str::to_owned).to_vec() }
+    }
+
+    /// Whether the user may do everything, whatever roles there are.
+    pub fn is_superuser(&self) -> bool {
+        self.groups.iter().any(|group| group == SUPERUSERS)
     }
 }
 
@@ -122,16 +133,58 @@ pub fn refuse_browsers(uri: &Uri, headers: &HeaderMap, names: &[String]) -> Resu
     Err(forbidden("requests from web pages of another origin are refused".to_owned()))
 }
 
-/// Refuses requests to act as somebody else (`kubectl --as`): there is only one user here, and what
-/// was meant to be tried with fewer rights must not be done with all of them.
-pub fn refuse_impersonation(headers: &HeaderMap) -> Result<(), Status> {
-    match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
-        None => Ok(()),
-        Some(header) => Err(forbidden(format!(
-            "this server cannot act as another user: it has only one, kubernetes-admin; \
-             send the request without {header} (kubectl: --as, --as-group, --as-uid)"
-        ))),
+/// The user a request wants to act as (`kubectl --as`), and what the caller must be allowed to
+/// impersonate for that.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Disguise {
+    /// The user to act as.
+    pub user: User,
+    /// Resource, namespace and name of each part.
+    pub parts: Vec<(&'static str, String, String)>,
+}
+
+/// Reads who a request wants to act as, if anybody.
+///
+/// # Errors
+/// 400 when it names groups or other parts of somebody without a name.
+pub fn disguise(headers: &HeaderMap) -> Result<Option<Disguise>, Status> {
+    let all = |name: &str| -> Vec<String> {
+        headers.get_all(name).iter().filter_map(|v| v.to_str().ok()).map(str::to_owned).collect()
+    };
+    let Some(name) = all("impersonate-user").into_iter().find(|name| !name.is_empty()) else {
+        return match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
+            None => Ok(None),
+            Some(header) => Err(Status::bad_request(format!(
+                "{header} was given without impersonate-user: name the user to act as as well \
+                 (kubectl: --as)"
+            ))),
+        };
+    };
+    let mut parts = Vec::new();
+    let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    let mut groups = all("impersonate-group");
+    match account {
+        Some((namespace, account)) => {
+            parts.push(("serviceaccounts", namespace.to_owned(), account.to_owned()));
+            if groups.is_empty() {
+                groups = account_groups(namespace);
+            }
+        }
+        None => parts.push(("users", String::new(), name.clone())),
     }
+    let own = all("impersonate-group");
+    parts.extend(own.into_iter().map(|group| ("groups", String::new(), group)));
+    parts.extend(all("impersonate-uid").into_iter().map(|uid| ("uids", String::new(), uid)));
+    let implied = if name == "system:anonymous" { UNAUTHENTICATED } else { AUTHENTICATED };
+    if !groups.iter().any(|group| group == implied) {
+        groups.push(implied.to_owned());
+    }
+    Ok(Some(Disguise { user: User { name, groups }, parts }))
+}
+
+/// The groups of every service account of a namespace.
+fn account_groups(namespace: &str) -> Vec<String> {
+    vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
 fn forbidden(message: String) -> Status {
@@ -192,13 +245,41 @@ mod tests {
     }
 
     #[test]
-    fn nobody_acts_as_somebody_else() {
-        for header in ["impersonate-user", "impersonate-group", "impersonate-extra-scopes"] {
-            let refused = refuse_impersonation(&headers(&[(header, "x")])).unwrap_err();
-            assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
-            assert!(refused.message.contains(header), "{}", refused.message);
+    fn headers_say_who_a_request_wants_to_act_as() {
+        let part =
+            |kind: &'static str, place: &str, name: &str| (kind, place.to_owned(), name.to_owned());
+        let cases = [
+            (
+                vec![("impersonate-user", "ann")],
+                ("ann", vec!["system:authenticated"]),
+                vec![part("users", "", "ann")],
+            ),
+            (
+                vec![("impersonate-user", "ann"), ("impersonate-group", "ops")],
+                ("ann", vec!["ops", "system:authenticated"]),
+                vec![part("users", "", "ann"), part("groups", "", "ops")],
+            ),
+            (
+                vec![("impersonate-user", "system:serviceaccount:red:bot")],
+                (
+                    "system:serviceaccount:red:bot",
+                    vec![
+                        "system:serviceaccounts",
+                        "system:serviceaccounts:red",
+                        "system:authenticated",
+                    ],
+                ),
+                vec![part("serviceaccounts", "red", "bot")],
+            ),
+        ];
+        for (given, (name, groups), parts) in cases {
+            let got = disguise(&headers(&given)).unwrap().unwrap();
+            assert_eq!((got.user.name.as_str(), got.parts), (name, parts));
+            assert_eq!(got.user.groups, groups);
         }
-        assert!(refuse_impersonation(&headers(&[("accept", "*/*")])).is_ok());
+        assert_eq!(disguise(&headers(&[("accept", "*/*")])).unwrap(), None);
+        let refused = disguise(&headers(&[("impersonate-group", "x")])).unwrap_err();
+        assert_eq!(refused.code, 400, "groups of nobody");
     }
 
     #[test]

@@ -27,7 +27,7 @@ use tokio::sync::watch as signal;
 pub use admission::QueueingPolicy;
 pub use list::ListOptions;
 pub use watch::Watch;
-pub use write::{Deleted, WriteOptions, Written};
+pub use write::{Deleted, Guard, WriteOptions, Written};
 
 use crate::journal::{Journal, JournalError, disk::DiskJournal};
 use admission::Webhooks;

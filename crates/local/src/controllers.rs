@@ -5,6 +5,7 @@
 pub mod endpoints;
 pub mod machine_queue;
 pub mod node_lifecycle;
+pub mod role_aggregation;
 pub mod service_account;
 pub mod volume_claims;
 
@@ -29,6 +30,7 @@ pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
         machine_queue::spawn(client.clone(), feeds),
+        role_aggregation::spawn(client.clone()),
         volume_claims::spawn(client.clone(), feeds, options.claims.clone()),
     ]
 }

@@ -4,6 +4,7 @@
 mod bootstrap;
 mod in_place;
 mod node;
+mod roles;
 mod scratch;
 
 use std::{

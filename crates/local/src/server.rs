@@ -4,6 +4,7 @@
 //! process. It decides nothing about objects: what a write comes to is planned in `lockstep-store`,
 //! what a kind allows is in `lockstep-api`. Here requests are read, and answers written.
 
+mod authorize;
 mod call;
 mod discovery;
 mod dispatch;

@@ -9,6 +9,7 @@ mod api {
     mod jobsets;
     mod lists;
     mod queues;
+    mod roles;
     mod shapes;
     mod subresources;
     mod support;

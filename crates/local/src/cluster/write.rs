@@ -1,6 +1,6 @@
 //! Writes: planned on a snapshot, staged, made safe, seen; planned again when somebody was faster.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use lockstep_api::{
     Resource, Status,
@@ -22,6 +22,25 @@ use super::{
 /// How often a write is planned again before the writer is told to try later.
 const ATTEMPTS_MAX: usize = 1_000;
 
+/// Has the last word about what a write would come to.
+#[derive(Clone)]
+pub struct Guard(Arc<dyn Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync>);
+
+impl Guard {
+    /// A guard that asks `check` about every object to be written.
+    pub fn new(
+        check: impl Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(check))
+    }
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guard")
+    }
+}
+
 /// Who writes, and how.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
@@ -33,6 +52,8 @@ pub struct WriteOptions {
     pub field_manager: String,
     /// What happens to unknown fields a patch brings in.
     pub field_validation: FieldValidation,
+    /// Whom to ask before anything is written.
+    pub guard: Option<Guard>,
 }
 
 /// What a write came to.
@@ -175,7 +196,13 @@ impl Cluster {
             let catalog = &self.0.core.catalog;
             let scene =
                 Scene { view: &head.snapshot, catalog, resource, namespace, context: &context };
-            match self.attempt(&head, plan(&scene), options.dry_run).await {
+            let planned = plan(&scene).and_then(|plan| match &options.guard {
+                Some(Guard(check)) if !plan.change.ops.is_empty() && !plan.is_removal() => {
+                    check(resource, &plan.preview(&head.snapshot)).map(|()| plan)
+                }
+                _ => Ok(plan),
+            });
+            match self.attempt(&head, planned, options.dry_run).await {
                 Attempt::Done(outcome) => return outcome,
                 Attempt::Again => {}
             }

@@ -8,11 +8,11 @@ use std::{
 use futures::{StreamExt, future};
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client, runtime::watcher};
-use lockstep_api::{Resource, json::object_mut, labels::API_ADDRESS, strategy::Json};
+use lockstep_api::{Resource, json::object_mut, labels::API_ADDRESS, rbac, strategy::Json};
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::StartError;
+use super::{StartError, roles};
 use crate::{
     cluster::{Cluster, WriteOptions},
     observe::{self, Change},
@@ -40,8 +40,21 @@ pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), Star
     let classes = priority_classes()
         .map(|object| ensure(cluster, ("scheduling.k8s.io", "v1", "priorityclasses"), "", object));
     let service = ensure(cluster, ("", "v1", "services"), "default", kubernetes_service(port));
-    future::try_join3(future::try_join_all(accounts), future::try_join_all(classes), service)
-        .await?;
+    let rbac = |plural| (rbac::GROUP, "v1", plural);
+    let roles = roles::cluster_roles()
+        .into_iter()
+        .map(|role| ensure(cluster, rbac("clusterroles"), "", role));
+    let bindings = roles::cluster_role_bindings()
+        .into_iter()
+        .map(|binding| ensure(cluster, rbac("clusterrolebindings"), "", binding));
+    future::try_join5(
+        future::try_join_all(accounts),
+        future::try_join_all(classes),
+        service,
+        future::try_join_all(roles),
+        future::try_join_all(bindings),
+    )
+    .await?;
     amend(cluster, |service| {
         let spec = object_mut(service, "spec");
         spec.insert("ports".to_owned(), ports(port));

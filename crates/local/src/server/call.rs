@@ -12,7 +12,7 @@ use lockstep_api::{
 use lockstep_store::{object::Selectors, watch::Filter};
 
 use super::{
-    App,
+    App, authorize,
     limits::read_body,
     negotiate::{self, Input, Output},
     options::{ListOptions, MutationOptions},
@@ -72,6 +72,7 @@ impl Call {
             user: self.user.name.clone(),
             field_manager: options.field_manager.clone(),
             field_validation: options.field_validation,
+            guard: authorize::guard(&self.app, &self.user),
         }
     }
 

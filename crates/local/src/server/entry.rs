@@ -10,11 +10,12 @@ use axum::{
 };
 use futures::FutureExt;
 use http::{HeaderValue, Method, header};
-use lockstep_api::Status;
+use lockstep_api::{Status, rbac};
 use tracing::error;
 
 use super::{
-    App,
+    App, authorize,
+    authorize::Bound,
     call::Call,
     dispatch,
     error::{failure, response},
@@ -25,7 +26,7 @@ use super::{
     query::Query,
     request::{Target, Verb, target},
 };
-use crate::auth::{User, refuse_browsers, refuse_impersonation};
+use crate::auth::{User, disguise, refuse_browsers};
 
 /// Answers one request.
 pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -56,6 +57,9 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
         Ok(user) => user,
         Err(status) => return response(&status, Output::JSON),
     };
+    if let Err(status) = authorize::check(app, &user.user, request.method(), &target) {
+        return response(&status, Output::JSON);
+    }
     let path = match target {
         Target::Malformed => {
             let status = Status::bad_request("the path of the request cannot be decoded");
@@ -110,6 +114,25 @@ fn identify(app: &App, request: &mut Request) -> Result<Caller, Status> {
     }
     refuse_browsers(request.uri(), request.headers(), &app.names)?;
     let user = app.token.authenticate(request.headers())?;
-    refuse_impersonation(request.headers())?;
+    let user = match disguise(request.headers())? {
+        None => user,
+        Some(disguise) => {
+            for (resource, namespace, name) in &disguise.parts {
+                let group = if *resource == "uids" { "authentication.k8s.io" } else { "" };
+                let request = rbac::Request::Resource {
+                    verb: "impersonate",
+                    group,
+                    resource,
+                    subresource: "",
+                    namespace,
+                    name,
+                };
+                if Bound::of(app).allows(&user, &request).is_none() {
+                    return Err(authorize::refused(&user, &request));
+                }
+            }
+            disguise.user
+        }
+    };
     Ok(Caller { user, is_local: false })
 }

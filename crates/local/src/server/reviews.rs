@@ -1,5 +1,4 @@
-//! Reviews: questions about who may do what. Whoever got this far is the administrator, so the
-//! answer is always yes; nothing is stored.
+//! Reviews: questions about who may do what, answered by the roles there are. Nothing is stored.
 
 use std::sync::Arc;
 
@@ -8,12 +7,15 @@ use http::StatusCode;
 use jiff::Timestamp;
 use lockstep_api::{
     Registry, Resource, Scope, Status, Strategy,
+    json::{at, list, text},
+    rbac::Request,
     strategy::{Column, Json},
     table,
 };
 use serde_json::{Map, Value, json};
 
-use super::{call::Call, respond, respond::typed_header};
+use super::{authorize::Bound, call::Call, respond, respond::typed_header};
+use crate::auth::User;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
@@ -80,19 +82,56 @@ fn status(call: &Call, resource: &Resource, asked: &Json) -> Value {
     match &*resource.plural {
         "selfsubjectreviews" => json!({ "userInfo": user }),
         "tokenreviews" => {
-            let token = lockstep_api::json::text(asked, &["spec", "token"]);
+            let token = text(asked, &["spec", "token"]);
             match call.app.token.is(token) {
                 true => json!({ "authenticated": true, "user": user }),
                 false => json!({ "user": {}, "error": "invalid bearer token" }),
             }
         }
-        "selfsubjectrulesreviews" => json!({
-            "resourceRules": [{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }],
-            "nonResourceRules": [{ "verbs": ["*"], "nonResourceURLs": ["*"] }],
-            "incomplete": false,
-        }),
-        _ => json!({ "allowed": true }),
+        "selfsubjectrulesreviews" => rules(call, text(asked, &["spec", "namespace"])),
+        "selfsubjectaccessreviews" => access(call, &call.user, asked),
+        _ => {
+            let groups = list(asked, &["spec", "groups"]).iter().filter_map(Value::as_str);
+            let groups = groups.map(str::to_owned).collect();
+            let user = User { name: text(asked, &["spec", "user"]).to_owned(), groups };
+            access(call, &user, asked)
+        }
     }
+}
+
+/// Whether somebody may do what is asked about.
+fn access(call: &Call, user: &User, asked: &Json) -> Value {
+    let resource = |key: &str| text(asked, &["spec", "resourceAttributes", key]);
+    let other = |key: &str| text(asked, &["spec", "nonResourceAttributes", key]);
+    let is_other = at(asked, &["spec", "nonResourceAttributes"]).is_some();
+    let request = match is_other {
+        true => Request::Path { verb: other("verb"), path: other("path") },
+        false => Request::Resource {
+            verb: resource("verb"),
+            group: resource("group"),
+            resource: resource("resource"),
+            subresource: resource("subresource"),
+            namespace: resource("namespace"),
+            name: resource("name"),
+        },
+    };
+    match Bound::of(&call.app).allows(user, &request) {
+        Some(why) if why.is_empty() => json!({ "allowed": true }),
+        Some(why) => json!({ "allowed": true, "reason": why }),
+        None => json!({ "allowed": false }),
+    }
+}
+
+/// All that the caller may do in a namespace.
+fn rules(call: &Call, namespace: &str) -> Value {
+    let mut rules = Bound::of(&call.app).rules_for(&call.user, namespace);
+    if call.user.is_superuser() {
+        rules.insert(0, json!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
+        rules.insert(0, json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }));
+    }
+    let (other, resource): (Vec<Value>, Vec<Value>) =
+        rules.into_iter().partition(|rule| rule.get("nonResourceURLs").is_some());
+    json!({ "resourceRules": resource, "nonResourceRules": other, "incomplete": false })
 }
 
 /// Reviews are never stored, so there is nothing to decide about them.

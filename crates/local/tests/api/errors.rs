@@ -115,7 +115,11 @@ async fn bodies_that_make_no_sense_are_bad_requests() {
     assert_eq!(answer.code, 413);
     assert_eq!(answer.message(), "Request entity too large: limit is 3145728");
     let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
-    assert_eq!(api.with("POST", CONFIG_MAPS, &protobuf, "k8s").await.code, 415);
+    let answer = api.with("POST", CONFIG_MAPS, &protobuf, "k8s").await;
+    assert_eq!(answer.code, 400, "{}", answer.text);
+    assert!(answer.message().contains("expected prefix 6b387300"), "{}", answer.text);
+    let cbor = [("content-type", "application/cbor")];
+    assert_eq!(api.with("POST", CONFIG_MAPS, &cbor, "k8s").await.code, 415);
 }
 
 #[tokio::test]

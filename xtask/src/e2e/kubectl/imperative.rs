@@ -35,7 +35,36 @@ pub(super) fn checks(suite: &mut Suite) {
     suite.check("62 may I", Check::new("auth can-i create pods").out_is("yes"));
     suite.check("62 what may I", Check::new("auth can-i --list").out("*.*"));
     suite.check("62 who am I", Check::new("auth whoami").out("kubernetes-admin"));
+    rights(suite);
     let bad = Check::new("create namespace Not_Valid").code(1).err("metadata.name: Invalid value");
     suite.check("a bad name in protobuf", bad);
     suite.check("clean up", Check::new("delete job/made ns/made priorityclass/made").out("made"));
+}
+
+/// Users with fewer rights, whom the administrator acts as.
+fn rights(suite: &mut Suite) {
+    let account = "--as=system:serviceaccount:made:made -n made";
+    let may_not = Check::new(&format!("auth can-i list pods {account}")).code(1).out_is("no");
+    suite.check("62 an account may not", may_not);
+    let refused = Check::new(&format!("get pods {account}")).code(1).err(
+        "pods is forbidden: User \"system:serviceaccount:made:made\" cannot list resource \"pods\" \
+         in API group \"\" in the namespace \"made\"",
+    );
+    suite.check("62 and is refused", refused);
+    let role = Check::new("create role reader --verb=get,list,watch --resource=pods -n made");
+    suite.check("62 create role", role.out("reader created"));
+    let line = "create rolebinding read --role=reader --serviceaccount=made:made -n made";
+    suite.check("62 create rolebinding", Check::new(line).out("read created"));
+    let may = Check::new(&format!("auth can-i list pods {account}")).out_is("yes");
+    suite.check("62 now it may", may);
+    let pods = Check::new(&format!("get pods {account}")).err("No resources found");
+    suite.check("62 and does", pods);
+    let more = Check::new(&format!("delete pods --all {account}")).out_is("").err("No resources");
+    suite.check("62 there is nothing to delete", more);
+    let list = Check::new(&format!("auth can-i --list {account}")).out("pods");
+    suite.check("62 what it may", list);
+    suite.check("62 roles", Check::new("get roles,rolebindings -n made").out("Role/reader"));
+    let roles = Check::new("get clusterroles").out("cluster-admin").out("CREATED AT");
+    suite.check("62 roles of the cluster", roles);
+    suite.check("62 describe one", Check::new("describe clusterrole view").out("jobs.batch"));
 }
