@@ -469,6 +469,23 @@ fn a_queue_that_is_made_anew_works_on() {
 }
 
 #[test]
+fn those_that_wait_in_a_queue_on_hold_are_counted() {
+    let pending = |world: &World, name: &str| world.statuses[name]["pendingWorkloads"].clone();
+    for (of_cluster, of_local) in [("None", "None"), ("Hold", "None"), ("None", "Hold")] {
+        let mut world = World::new(&[("q", gpus(4, json!({"stopPolicy": of_cluster})))]);
+        world.local("q", json!({"clusterQueue": "q", "stopPolicy": of_local}));
+        for at in 0..3 {
+            world.add(&format!("w{at}"), "q", 5, 0, at);
+        }
+        world.run();
+        world.write_statuses();
+        let stops = format!("{of_cluster} {of_local}");
+        assert_eq!(pending(&world, "q"), 3, "{stops}");
+        assert_eq!(pending(&world, "local q"), 3, "{stops}");
+    }
+}
+
+#[test]
 fn a_broken_queue_blocks_nobody() {
     let broken = json!({"namespaceSelector": {}, "cohortName": "c", "resourceGroups": [{
         "coveredResources": ["gpu"], "flavors": [{"name": "f", "resources": [
