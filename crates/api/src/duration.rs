@@ -1,8 +1,12 @@
-//! How long ago, in the few characters a table cell has.
+//! How long ago, in the few characters a table cell has; and durations as Go reads them.
+
+mod go;
 
 use jiff::Timestamp;
 
 use crate::{json::text, strategy::Json};
+
+pub use go::parse_go;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;

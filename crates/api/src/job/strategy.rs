@@ -5,6 +5,7 @@ use k8s_openapi::api::batch::v1::JobSpec;
 use serde_json::Value;
 
 use crate::{
+    annotations,
     field::ErrorList,
     gates::Gates,
     job::{
@@ -73,7 +74,7 @@ impl Strategy for JobStrategy {
     }
 
     fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = annotations::warnings(object, old, annotations::OF_JOBS);
         if old.is_none() {
             warnings.extend(jobs::warnings(object));
         }

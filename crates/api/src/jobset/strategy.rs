@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{JobSetSpec, SCHEMA, cel, defaults, lint, table, update, validation};
 use crate::{
-    custom,
+    annotations, custom,
     field::ErrorList,
     gates::Gates,
     json,
@@ -68,10 +68,11 @@ impl Strategy for JobSetStrategy {
     }
 
     fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
+        let mut warnings = annotations::warnings(object, old, annotations::OF_JOB_SETS);
         if old.is_some_and(|old| old.get("spec") == object.get("spec")) {
-            return Vec::new();
+            return warnings;
         }
-        let mut warnings: Vec<String> = self.lint(object).iter().map(ToString::to_string).collect();
+        warnings.extend(self.lint(object).iter().map(ToString::to_string));
         if old.is_none() {
             warnings.extend(jobs::warnings(object));
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{OLD_VERSION_WARNING, convert, kinds::Kind};
 use crate::{
-    custom,
+    annotations, custom,
     field::ErrorList,
     json::text,
     names,
@@ -62,6 +62,14 @@ impl Strategy for QueueingStrategy {
             (self.0.expressions)(object, Some(old))
         });
         if errors.is_empty() { (self.0.webhook)(object, Some(old)) } else { errors }
+    }
+
+    fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
+        // Those of Workloads come from their jobs, of which they are told.
+        if self.0.name == "Workload" {
+            return Vec::new();
+        }
+        annotations::warnings(object, old, annotations::OF_QUEUES)
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

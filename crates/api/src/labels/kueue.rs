@@ -56,5 +56,7 @@ pub const REQUEUING_LIMIT: &str = "lockstep.dev/requeuing-backoff-limit-count";
 pub const REQUEUING_BASE: &str = "lockstep.dev/requeuing-backoff-base-seconds";
 /// After how many seconds one comes back at the latest: annotation; our own.
 pub const REQUEUING_MAX: &str = "lockstep.dev/requeuing-backoff-max-seconds";
+/// What the quota of a ClusterQueue follows, `nodes`: annotation of ClusterQueues; our own.
+pub const SIZED_FROM: &str = "lockstep.dev/sized-from";
 /// How many pods of a Job had succeeded when it was last started: annotation of Jobs; our own.
 pub const SUCCEEDED_AT_START: &str = "lockstep.dev/succeeded-at-start";

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::{RequeuingTimestamp, WaitForPodsReady};
 use crate::{
+    duration::parse_go,
     field::{ErrorList, FieldError, Path},
     json::at,
     labels::kueue::{
@@ -149,7 +149,7 @@ fn flag(text: &str) -> Option<bool> {
 }
 
 fn time(text: &str) -> Option<Duration> {
-    Duration::try_from(text.parse::<SignedDuration>().ok()?).ok()
+    Duration::try_from(parse_go(text)?).ok()
 }
 
 fn count(text: &str) -> Option<i32> {

@@ -140,10 +140,14 @@ impl Entry {
         self.object.spec.priority.unwrap_or(0)
     }
 
+    /// Whether it was told to go and has not come back. One that is about to be admitted has: what
+    /// its conditions say is about the time before.
     pub(super) fn is_evicted(&self) -> bool {
-        let is_leaving =
-            matches!(&self.flight, Some(flight) if matches!(flight.kind, FlightKind::Evict));
-        is_leaving || conditions::is_true(&self.object, kinds::EVICTED)
+        match self.flight.as_ref().map(|flight| &flight.kind) {
+            Some(FlightKind::Evict) => true,
+            Some(FlightKind::Admit(_)) => false,
+            Some(FlightKind::Pend) | None => conditions::is_true(&self.object, kinds::EVICTED),
+        }
     }
 
     pub(super) fn is_admitting(&self) -> bool {

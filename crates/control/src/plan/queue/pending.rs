@@ -31,7 +31,8 @@ pub(super) struct Pending {
     classes: BTreeMap<Arc<str>, Class>,
     /// The first of each class that is not parked.
     open: BTreeSet<(Arc<Rank>, Arc<str>)>,
-    /// One that others are giving way to: it comes first until that is over.
+    /// One that others are giving way to: it comes first until that is over, unless the queue is
+    /// strict about the order.
     preemptor: Option<Arc<Rank>>,
     block: Option<Block>,
     /// Classes with members that have been told nothing yet.
@@ -95,7 +96,7 @@ impl Pending {
         }
         // Whoever comes before the one that nobody may overtake is not overtaking.
         let overtakes = self.block.as_ref().is_some_and(|block| rank < &block.head);
-        if overtakes && self.preemptor.is_none() {
+        if overtakes && (self.is_strict || self.preemptor.is_none()) {
             self.block = None;
         }
     }
@@ -124,10 +125,15 @@ impl Pending {
 
     /// Who would be tried next.
     pub(super) fn head(&self) -> Option<&Arc<Rank>> {
-        if let Some(preemptor) = &self.preemptor {
-            return Some(preemptor);
+        if self.is_strict {
+            return self.all.first();
         }
-        if self.is_strict { self.all.first() } else { self.open.first().map(|(rank, _)| rank) }
+        self.preemptor.as_ref().or_else(|| self.open.first().map(|(rank, _)| rank))
+    }
+
+    /// Whether others are giving way to somebody.
+    pub(super) fn is_preemptor(&self, rank: &Arc<Rank>) -> bool {
+        self.preemptor.as_ref() == Some(rank)
     }
 
     /// Whether there is somebody to try.
@@ -184,9 +190,7 @@ impl Pending {
 
     /// Others are giving way to the head.
     pub(super) fn set_preemptor(&mut self, rank: &Arc<Rank>) {
-        if !self.is_strict {
-            self.preemptor = Some(Arc::clone(rank));
-        }
+        self.preemptor = Some(Arc::clone(rank));
     }
 
     /// The head may be tried again, whatever it waited for.

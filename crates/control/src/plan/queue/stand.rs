@@ -195,10 +195,12 @@ impl Queues {
             return Err((None, Why::QueueMissing { queue: local_queue() }));
         };
         let is_terminating = local.metadata.deletion_timestamp.is_some();
-        if is_terminating || Stop::of(local.spec.stop_policy.as_deref()) != Stop::No {
-            return Err((None, Why::QueueStopped { queue: local_queue() }));
-        }
         let name = local.spec.cluster_queue.as_str();
+        if is_terminating || Stop::of(local.spec.stop_policy.as_deref()) != Stop::No {
+            // It waits there all the same, and is counted.
+            let cluster = self.clusters.get_key_value(name).map(|(name, _)| Arc::clone(name));
+            return Err((cluster, Why::QueueStopped { queue: local_queue() }));
+        }
         let cluster_queue = || format!("ClusterQueue {name}");
         let Some((name, cluster)) = self.clusters.get_key_value(name) else {
             return Err((None, Why::QueueMissing { queue: cluster_queue() }));

@@ -31,6 +31,8 @@ pub(super) struct Nominee {
     pub class: Arc<str>,
     pub assignment: Assignment,
     pub targets: Vec<Target>,
+    /// Whether others have given way to it, or are to.
+    pub is_preemptor: bool,
 }
 
 /// What has happened in a round so far.
@@ -148,8 +150,9 @@ impl Queues {
             Mode::Preempt | Mode::Reclaim => search(&assignment.usage, &assignment.needed),
             Mode::NoFit | Mode::NoCandidates | Mode::Fit => Vec::new(),
         };
-        let class = Arc::clone(&entry.class);
-        Some(Nominee { queue: Arc::clone(queue), rank, class, assignment, targets })
+        let is_preemptor = cluster.pending.is_preemptor(&rank);
+        let (queue, class) = (Arc::clone(queue), Arc::clone(&entry.class));
+        Some(Nominee { queue, rank, class, assignment, targets, is_preemptor })
     }
 
     /// What is known of somebody who may have to give way.

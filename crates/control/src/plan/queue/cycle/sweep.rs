@@ -5,7 +5,7 @@
 //! It is kept meanwhile: many that do not fit in one queue do not make those be looked at as often
 //! that wait in others.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use crate::plan::{
     Key,
@@ -36,8 +36,10 @@ pub(super) struct Claim {
     pub victims: Vec<Key>,
 }
 
-/// The order of turns: who borrows comes later.
-type Order = (bool, Arc<Rank>);
+/// The order of turns. Those that others gave way to come first: what these have left is theirs.
+/// If another could take it, as one that gave way may be, somebody would have to give way again,
+/// and so on for ever. Who borrows comes later.
+type Order = (Reverse<bool>, bool, Arc<Rank>);
 
 /// Somebody who takes part in a round.
 pub(super) enum Entrant {
@@ -63,7 +65,7 @@ impl Entrant {
 }
 
 fn order(nominee: &Nominee) -> Order {
-    (nominee.assignment.borrows, Arc::clone(&nominee.rank))
+    (Reverse(nominee.is_preemptor), nominee.assignment.borrows, Arc::clone(&nominee.rank))
 }
 
 impl Sweep {

@@ -469,6 +469,50 @@ fn a_queue_that_is_made_anew_works_on() {
 }
 
 #[test]
+fn those_that_wait_in_a_queue_on_hold_are_counted() {
+    let pending = |world: &World, name: &str| world.statuses[name]["pendingWorkloads"].clone();
+    for (of_cluster, of_local) in [("None", "None"), ("Hold", "None"), ("None", "Hold")] {
+        let mut world = World::new(&[("q", gpus(4, json!({"stopPolicy": of_cluster})))]);
+        world.local("q", json!({"clusterQueue": "q", "stopPolicy": of_local}));
+        for at in 0..3 {
+            world.add(&format!("w{at}"), "q", 5, 0, at);
+        }
+        world.run();
+        world.write_statuses();
+        let stops = format!("{of_cluster} {of_local}");
+        assert_eq!(pending(&world, "q"), 3, "{stops}");
+        assert_eq!(pending(&world, "local q"), 3, "{stops}");
+    }
+}
+
+#[test]
+fn those_whose_queue_goes_are_told_that_it_is_gone() {
+    // Whether what they were told before is still being written when it goes.
+    for is_answered in [true, false] {
+        let mut world = World::new(&[("q", gpus(1, json!({})))]);
+        world.add("a", "q", 3, 0, 0);
+        world.run();
+        let object = json!({"metadata": {"name": "q", "uid": "uid-q", "resourceVersion": "900",
+            "deletionTimestamp": at(1).to_string()}, "spec": gpus(1, json!({}))});
+        let leaving: ClusterQueue = serde_json::from_value(object).unwrap();
+        world.queues.cluster_queue_seen(&Arc::new(leaving), world.now);
+        let decisions = world.cycle().decisions;
+        if is_answered {
+            decisions.iter().for_each(|it| world.carry_out(it.write()));
+            assert_eq!(world.condition("a", "lockstep.dev/Waiting").1, "QueueInactive");
+        }
+        world.queues.cluster_queue_gone("q", "uid-q", world.now);
+        if !is_answered {
+            let _ = world.cycle();
+            decisions.iter().for_each(|it| world.carry_out(it.write()));
+        }
+        world.run();
+        let (_, reason, message) = world.condition("a", "lockstep.dev/Waiting");
+        assert_eq!((&*reason, &*message), ("QueueMissing", "ClusterQueue q does not exist"));
+    }
+}
+
+#[test]
 fn a_broken_queue_blocks_nobody() {
     let broken = json!({"namespaceSelector": {}, "cohortName": "c", "resourceGroups": [{
         "coveredResources": ["gpu"], "flavors": [{"name": "f", "resources": [

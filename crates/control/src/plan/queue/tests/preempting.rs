@@ -300,16 +300,74 @@ fn nobody_is_told_twice_to_give_way() {
 
 #[test]
 fn one_whose_admission_is_still_being_written_gives_way_afterwards() {
-    let mut world = World::new(&[("q", gpus(4, within("LowerPriority")))]);
-    world.add("low", "q", 4, 0, 0);
-    let cycle = world.cycle();
-    world.add("high", "q", 4, 3, 1);
-    let next = world.cycle();
-    assert!(!next.decisions.iter().any(|it| matches!(it, Decision::Preempt(_))));
-    for decision in cycle.decisions.iter().chain(&next.decisions) {
-        world.carry_out(decision.write());
+    // Whether it had to give way once before, of which its conditions still speak.
+    for was_evicted in [false, true] {
+        let mut world = World::new(&[("q", gpus(4, within("LowerPriority")))]);
+        world.add("low", "q", 4, 0, 0);
+        if was_evicted {
+            world.run();
+            world.add("first", "q", 4, 9, 1);
+            world.run();
+            world.release("low");
+            world.run();
+            world.finish("first");
+        }
+        let cycle = world.cycle();
+        assert!(matches!(&cycle.decisions[..], [Decision::Admit(_)]), "{was_evicted}");
+        world.add("high", "q", 4, 3, 1);
+        let next = world.cycle();
+        assert!(!next.decisions.iter().any(|it| matches!(it, Decision::Preempt(_))));
+        for decision in cycle.decisions.iter().chain(&next.decisions) {
+            world.carry_out(decision.write());
+        }
+        assert_eq!(world.queues.next_due(), Some(Timestamp::MIN), "{was_evicted}");
+        world.run();
+        assert_eq!(evicted(&world), BTreeSet::from(["low"]), "{was_evicted}");
     }
-    assert_eq!(world.queues.next_due(), Some(Timestamp::MIN));
+}
+
+// rule: queueing 4.5.1
+#[test]
+fn who_takes_back_its_own_goes_before_those_that_gave_way_to_it() {
+    for strategy in ["BestEffortFIFO", "StrictFIFO"] {
+        let policy = json!({"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"});
+        let own = json!({"cohortName": "c", "preemption": policy, "queueingStrategy": strategy});
+        let mut world = World::new(&[("own", gpus(3, own)), ("other", cohort(5, "Never"))]);
+        world.add("low", "own", 1, 0, 0);
+        world.add("keep", "other", 3, 9, 0);
+        world.run();
+        // Both fit and borrow; the older one is admitted, and gives way with the lower one.
+        world.add("big", "other", 4, 1, 1);
+        world.add("mine", "own", 3, 1, 2);
+        world.run();
+        assert_eq!(evicted(&world), BTreeSet::from(["big", "low"]), "{strategy}");
+        // While the lower one is still there it would borrow too, and be the younger one.
+        world.release("big");
+        world.run();
+        assert_eq!(world.holding(), BTreeSet::from(["keep", "low", "mine"]), "{strategy}");
+    }
+}
+
+// rule: queueing 4.5.1
+#[test]
+fn nobody_takes_what_a_lower_one_has_left_to_a_higher_one() {
+    let policy = json!({"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"});
+    let mut world = World::new(&[
+        ("own", gpus(4, json!({"cohortName": "c", "preemption": policy}))),
+        ("poor", cohort(0, "Never")),
+        ("lender", cohort(3, "Never")),
+    ]);
+    world.add("keep", "own", 1, 2, 0);
+    world.add("small", "own", 2, 1, 0);
+    world.add("filler", "lender", 2, 9, 0);
     world.run();
-    assert_eq!(evicted(&world), BTreeSet::from(["low"]));
+    world.add("older", "poor", 4, 2, 1);
+    world.add("high", "own", 4, 2, 2);
+    world.run();
+    assert_eq!(evicted(&world), BTreeSet::from(["small"]));
+    // If the older one had it, the small one would take it back as its queue's own, then give way
+    // to the high one again.
+    world.release("small");
+    world.run();
+    assert_eq!(world.holding(), BTreeSet::from(["filler", "high", "keep"]));
 }

@@ -134,6 +134,105 @@ impl Oracle {
             }
         }
     }
+
+    /// Lets one thing happen, as the `at`th.
+    fn happen(&mut self, at: usize, step: &Step) {
+        let second = i64::try_from(at).unwrap();
+        self.world.now = super::at(100 + second);
+        match *step {
+            Step::Add { queue, gpus, priority } => {
+                let name = format!("w{at:03}");
+                self.asked.insert(name.clone(), (queue, gpus));
+                self.world.add(&name, NAMES[queue], gpus, priority, second);
+            }
+            Step::Finish(index) => {
+                let holding = self.world.holding();
+                let name = holding.iter().nth(index % holding.len().max(1));
+                if let Some(name) = name.map(ToString::to_string) {
+                    self.world.finish(&name);
+                }
+            }
+            Step::Release(index) => {
+                let holding = self.world.holding().into_iter();
+                let evicted: Vec<String> = holding
+                    .filter(|name| self.world.condition(name, "Evicted").0 == "True")
+                    .map(str::to_owned)
+                    .collect();
+                if let Some(name) = evicted.get(index % evicted.len().max(1)) {
+                    self.world.release(name);
+                }
+            }
+            Step::Quota { queue, nominal } => {
+                self.nominal[queue] = nominal;
+                let spec = spec(queue, nominal, &self.policies);
+                self.world.cluster(NAMES[queue], spec);
+            }
+            Step::Run => {
+                self.run();
+                self.check_rest();
+            }
+        }
+    }
+}
+
+/// Lets all of it happen, then lets everything run that can.
+fn play(steps: &[Step], policies: Policies) {
+    let nominal = [4, 3, 2];
+    let clusters: Vec<(&str, Value)> = NAMES
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (*name, spec(at, nominal[at], &policies)))
+        .collect();
+    let world = World::new(&clusters);
+    let mut oracle = Oracle { world, policies, nominal, asked: BTreeMap::new() };
+    for (at, step) in steps.iter().enumerate() {
+        oracle.happen(at, step);
+    }
+    // When nothing more comes, everything that can ever run does.
+    for _ in 0..200 {
+        oracle.run();
+        oracle.check_rest();
+        let holding: Vec<String> = oracle.world.holding().into_iter().map(str::to_owned).collect();
+        let Some(name) = holding.first() else { break };
+        if oracle.world.condition(name, "Evicted").0 == "True" {
+            oracle.world.release(name);
+        } else {
+            oracle.world.finish(name);
+        }
+    }
+    assert!(oracle.world.holding().is_empty(), "some go and come back for ever");
+    for (name, (queue, gpus)) in &oracle.asked {
+        let (status, reason, _) = oracle.world.condition(name, "QuotaReserved");
+        if status != "True" {
+            let can_ever = oracle.fits(*queue, *gpus);
+            // Behind the head of a strict queue that can never run nobody runs.
+            assert!(!can_ever || *queue == 0, "{name} is left with {reason}");
+        }
+    }
+}
+
+#[test]
+fn those_that_give_way_do_not_take_turns_for_ever() {
+    let add = |queue, gpus, priority| Step::Add { queue, gpus, priority };
+    let quota = |queue, nominal| Step::Quota { queue, nominal };
+    let steps = [
+        add(2, 4, 1),
+        quota(0, 0),
+        add(1, 3, 1),
+        add(1, 2, 1),
+        add(0, 1, 0),
+        add(2, 2, 2),
+        add(1, 1, 0),
+        quota(2, 5),
+        add(2, 2, 1),
+        add(2, 1, 0),
+    ];
+    // Whatever the first queue may do: it has nothing of its own.
+    for within in ["Never", "LowerPriority", "LowerOrNewerEqualPriority"] {
+        for reclaim in ["Never", "LowerPriority", "Any"] {
+            play(&steps, [(within, reclaim), ("LowerPriority", "Any"), ("Never", "Any")]);
+        }
+    }
 }
 
 proptest! {
@@ -146,67 +245,6 @@ proptest! {
         steps in steps(),
         policies in policies(),
     ) {
-        let nominal = [4, 3, 2];
-        let clusters: Vec<(&str, Value)> =
-            NAMES.iter().enumerate()
-                .map(|(at, name)| (*name, spec(at, nominal[at], &policies))).collect();
-        let world = World::new(&clusters);
-        let mut oracle = Oracle { world, policies, nominal, asked: BTreeMap::new() };
-        for (at, step) in steps.into_iter().enumerate() {
-            let second = i64::try_from(at).unwrap();
-            oracle.world.now = super::at(100 + second);
-            match step {
-                Step::Add { queue, gpus, priority } => {
-                    let name = format!("w{at:03}");
-                    oracle.asked.insert(name.clone(), (queue, gpus));
-                    oracle.world.add(&name, NAMES[queue], gpus, priority, second);
-                }
-                Step::Finish(index) => {
-                    let holding = oracle.world.holding();
-                    let name = holding.iter().nth(index % holding.len().max(1));
-                    if let Some(name) = name.map(ToString::to_string) {
-                        oracle.world.finish(&name);
-                    }
-                }
-                Step::Release(index) => {
-                    let evicted: Vec<String> = oracle.world.holding().into_iter()
-                        .filter(|name| oracle.world.condition(name, "Evicted").0 == "True")
-                        .map(str::to_owned).collect();
-                    if let Some(name) = evicted.get(index % evicted.len().max(1)) {
-                        oracle.world.release(name);
-                    }
-                }
-                Step::Quota { queue, nominal } => {
-                    oracle.nominal[queue] = nominal;
-                    oracle.world.cluster(NAMES[queue], spec(queue, nominal, &policies));
-                }
-                Step::Run => {
-                    oracle.run();
-                    oracle.check_rest();
-                }
-            }
-        }
-        // When nothing more comes, everything that can ever run does.
-        for _ in 0..200 {
-            oracle.run();
-            oracle.check_rest();
-            let holding: Vec<String> =
-                oracle.world.holding().into_iter().map(str::to_owned).collect();
-            let Some(name) = holding.first() else { break };
-            if oracle.world.condition(name, "Evicted").0 == "True" {
-                oracle.world.release(name);
-            } else {
-                oracle.world.finish(name);
-            }
-        }
-        prop_assert!(oracle.world.holding().is_empty());
-        for (name, (queue, gpus)) in &oracle.asked {
-            let (status, reason, _) = oracle.world.condition(name, "QuotaReserved");
-            if status != "True" {
-                let can_ever = oracle.fits(*queue, *gpus);
-                // Behind the head of a strict queue that can never run nobody runs.
-                prop_assert!(!can_ever || *queue == 0, "{name} is left with {reason}");
-            }
-        }
+        play(&steps, policies);
     }
 }

@@ -108,8 +108,8 @@ fn who_has_come_back_too_often_is_deactivated() {
                      re-queuing retries";
         let reason = "DeactivatedDueToRequeuingLimitExceeded";
         assert_eq!(world.said(conditions::EVICTED), ("True", reason, words));
-        let told = format!("EvictedDueTo{reason}");
-        assert_eq!(world.events, [Event::normal(&told, words)]);
+        let told = "EvictedDueToDeactivatedDueToRequeuingLimitExceeded";
+        assert_eq!(world.events, [Event::normal(told, words)]);
         let status = world.workload.status.as_ref().expect("a status");
         assert!(status.condition(conditions::DEACTIVATION_TARGET).is_none());
         assert_eq!(status.requeue_state, None);
