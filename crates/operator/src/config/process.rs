@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use lockstep_api::duration::parse_go;
 use serde::{Deserialize, Deserializer, de};
 
 use super::ConfigError;
@@ -103,7 +103,7 @@ pub struct ClientConnection {
 /// A duration as Go writes it, `1m30s`.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    let parsed = text.parse::<SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
+    let parsed = parse_go(&text).and_then(|it| Duration::try_from(it).ok());
     let parsed = parsed.filter(|duration| !duration.is_zero());
     parsed.map(Some).ok_or_else(|| {
         de::Error::custom(format!("{text:?} is no duration above zero; one looks like 15s"))

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
+use lockstep_api::duration::parse_go;
 use serde::{Deserialize, Deserializer, de, de::IgnoredAny};
 
 use crate::config::process::{ClientConnection, Health, LeaderElection};
@@ -240,12 +241,11 @@ pub(super) struct Span {
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // Go takes a zero without a unit, and nothing else.
-        let value = if text == "0" { Ok(SignedDuration::ZERO) } else { text.parse() };
-        match value {
-            Ok(value) => Ok(Self { text, value }),
-            Err(_) => Err(de::Error::custom(format!("{text:?} is no duration; one looks like 5m"))),
-        }
+        let value = parse_go(&text).ok_or_else(|| {
+            let right = "one looks like 5m or 1h30m, with the units h, m, s, ms, us and ns";
+            de::Error::custom(format!("{text:?} is no duration; {right}"))
+        })?;
+        Ok(Self { text, value })
     }
 }
 

@@ -116,6 +116,14 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         ),
         ("waitForPodsReady: {timeout: soon}", "\"soon\" is no duration; one looks like 5m"),
         ("waitForPodsReady: {timeout: 5}", "\"5\" is no duration; one looks like 5m"),
+        // Others than Go read these.
+        ("waitForPodsReady: {timeout: 5 minutes}", "\"5 minutes\" is no duration; one looks like"),
+        (
+            "waitForPodsReady: {timeout: PT5M}",
+            "\"PT5M\" is no duration; one looks like 5m or 1h30m",
+        ),
+        ("waitForPodsReady: {timeout: 1d}", "with the units h, m, s, ms, us and ns"),
+        ("waitForPodsReady: {timeout: 1h 30m}", "\"1h 30m\" is no duration"),
         (
             "waitForPodsReady: {requeuingStrategy: {timestamp: Now}}",
             "waitForPodsReady.requeuingStrategy.timestamp: Unsupported value: \"Now\": supported \
