@@ -63,6 +63,35 @@ pub(super) fn advice(
     })
 }
 
+/// What to do about `reason` in a cluster that ends with its run. What it had is gone then: only
+/// the files and the command line are left to be changed.
+pub(super) fn advice_in_files(reason: &str, workload: &Workload) -> Option<String> {
+    let queue = &workload.queue;
+    Some(match reason {
+        waiting::NOT_ENOUGH_QUOTA
+        | waiting::NEVER_FITS
+        | quota_reserved::WAITING_FOR_QUOTA
+        | quota_reserved::EXCEEDS_MAX_QUOTA => {
+            "ask for less, or say with --capacity that there is more".to_owned()
+        }
+        waiting::NO_MATCHING_FLAVOR => {
+            "ask for what the machine has, or say with --capacity that it has it".to_owned()
+        }
+        waiting::QUEUE_MISSING | quota_reserved::MISCONFIGURED => {
+            format!("add LocalQueue {queue} and its ClusterQueue to the files, or name `machine`")
+        }
+        waiting::QUEUE_STOPPED
+        | waiting::QUEUE_INACTIVE
+        | waiting::NAMESPACE_MISMATCH
+        | quota_reserved::SUSPENDED => format!("correct the queues of {queue} in the files"),
+        waiting::GATED
+        | waiting::ON_HOLD
+        | waiting::INVALID_REQUESTS
+        | quota_reserved::ADMISSION_GATED => return advice(reason, workload, None),
+        _ => return None,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,11 +113,33 @@ mod tests {
             assert!(said.is_some(), "{ours}");
         }
         assert_eq!(advice("SomethingNew", &workload, None), None);
+        assert_eq!(advice_in_files("SomethingNew", &workload), None);
         let says = |cluster_queue| advice(waiting::QUEUE_MISSING, &workload, cluster_queue);
         assert_eq!(
             says(Some("c")).unwrap(),
             "make ClusterQueue c, or let LocalQueue team name another"
         );
         assert!(says(None).unwrap().contains("or make team;"), "{:?}", says(None));
+    }
+
+    #[test]
+    fn advice_for_a_cluster_that_is_gone_names_nothing_in_it() {
+        let workload =
+            Workload { queue: "team".into(), namespace: "d".into(), ..Default::default() };
+        for reason in [
+            waiting::NOT_ENOUGH_QUOTA,
+            waiting::NEVER_FITS,
+            waiting::NO_MATCHING_FLAVOR,
+            waiting::QUEUE_MISSING,
+            waiting::QUEUE_STOPPED,
+            waiting::QUEUE_INACTIVE,
+            waiting::NAMESPACE_MISMATCH,
+            waiting::GATED,
+        ] {
+            let said = advice_in_files(reason, &workload).unwrap();
+            for gone in ["kubectl", "lockstep queues", "nominalQuota", "namespace d"] {
+                assert!(!said.contains(gone), "{reason}: {said}");
+            }
+        }
     }
 }

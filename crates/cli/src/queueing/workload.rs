@@ -18,7 +18,11 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use super::{Amounts, Said, advice::advice, amount, conditions, moment, overrides, times};
+use super::{
+    Amounts, Said,
+    advice::{advice, advice_in_files},
+    amount, conditions, moment, overrides, times,
+};
 use crate::describe::{of_pod, text::scalar};
 
 /// Where a Workload stands.
@@ -233,6 +237,11 @@ impl Workload {
         why.change.or_else(|| advice(&why.reason, self, cluster_queue))
     }
 
+    /// The same in a cluster that ends with its run: what can be changed there is what is run.
+    pub(crate) fn remedy_in_files(&self) -> Option<String> {
+        advice_in_files(&self.waiting().reason, self)
+    }
+
     /// Whether it waits for what does not come by itself: somebody has to change something.
     pub(crate) fn waits_in_vain(&self) -> bool {
         matches!(
@@ -251,6 +260,27 @@ impl Workload {
                 | quota_reserved::SUSPENDED
                 | quota_reserved::ADMISSION_GATED
         )
+    }
+
+    /// Whether it stands in line in its queue: one that may not be tried yet has no place there.
+    pub(crate) fn is_in_line(&self) -> bool {
+        let put_off = self.conditions.get(REQUEUED).is_some_and(|said| !said.is_true);
+        let is_out = matches!(
+            self.waiting().reason.as_str(),
+            waiting::QUEUE_MISSING
+                | waiting::QUEUE_STOPPED
+                | waiting::QUEUE_INACTIVE
+                | waiting::NAMESPACE_MISMATCH
+                | waiting::BACK_OFF
+                | waiting::NOT_REQUEUED
+                | waiting::GATED
+                | waiting::ON_HOLD
+                | waiting::INVALID_REQUESTS
+                | quota_reserved::MISCONFIGURED
+                | quota_reserved::SUSPENDED
+                | quota_reserved::ADMISSION_GATED
+        );
+        self.state() == State::Pending && !put_off && !is_out
     }
 
     /// Whether it stands in its queue before `other`.

@@ -102,6 +102,7 @@ fn queued(model: &Model, workload: Option<&Workload>, lines: &mut Vec<String>) {
         }
     }
     let change = match workload.state() {
+        State::Pending if model.is_private() => workload.remedy_in_files(),
         State::Pending => workload.remedy(None),
         // In a cluster that ends with the run there is nothing to go on with.
         State::Deactivated if !model.is_private() => Some(workload.reactivation()),

@@ -1,9 +1,10 @@
 //! Handing the manifests of a run to the cluster.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Result, anyhow};
-use lockstep_api::jobset;
+use lockstep_api::{jobset, labels::kueue::QUEUE_NAME};
+use lockstep_local::controllers::machine_queue;
 use serde_json::{Value, json};
 
 use super::gang;
@@ -50,6 +51,9 @@ pub(crate) async fn submit(
         wanted.must_be_new(cluster).await?;
     }
     let mut applied = Vec::new();
+    if is_private {
+        wait_for_queues(cluster, &wanted).await;
+    }
     for wanted in &wanted {
         let made = wanted.make(cluster, &catalog).await;
         applied.push(made.map_err(|error| {
@@ -160,6 +164,35 @@ impl<'a> Wanted<'a> {
 
 /// Makes the namespaces that manifests name and do not bring: in a cluster of one's own nobody else
 /// could have.
+/// Waits until the queue of the machine is there, where jobs name it. A controller makes it when it
+/// hears of a namespace: a job that comes first would be told that there is no such queue.
+async fn wait_for_queues(cluster: &Cluster, wanted: &[Wanted<'_>]) {
+    let spaces: BTreeSet<&str> = wanted
+        .iter()
+        .filter(|it| queue_named(&it.manifest.object) == Some(machine_queue::NAME))
+        .map(|it| it.namespace.as_str())
+        .collect();
+    for space in spaces {
+        let name = machine_queue::NAME;
+        let path = format!("/apis/kueue.x-k8s.io/v1beta2/namespaces/{space}/localqueues/{name}");
+        for _ in 0..QUEUE_LOOKS {
+            match cluster.get(&path).await {
+                Err(refusal) if refusal.is_not_found() => tokio::time::sleep(QUEUE_LOOK).await,
+                _ => break,
+            }
+        }
+    }
+}
+
+/// How often, and how far apart, it is looked for a queue. Without it a job waits, and says so.
+const QUEUE_LOOKS: usize = 250;
+const QUEUE_LOOK: Duration = Duration::from_millis(20);
+
+/// The LocalQueue that a job names.
+fn queue_named(object: &serde_json::Map<String, Value>) -> Option<&str> {
+    object.get("metadata")?.get("labels")?.get(QUEUE_NAME)?.as_str()
+}
+
 async fn make_namespaces(cluster: &Cluster, manifests: &[Manifest]) -> Result<()> {
     let named: BTreeSet<&str> = manifests.iter().map(Manifest::namespace).collect();
     let brought =

@@ -52,12 +52,14 @@ impl Holder {
     }
 }
 
-/// The place of a Workload among those that wait in its ClusterQueue.
+/// The place of a Workload among those that stand in line in its ClusterQueue, if it does.
 pub(super) fn place(seen: &Seen, workload: &Workload) -> Option<Place> {
+    if !workload.is_in_line() {
+        return None;
+    }
     let queue = &seen.cluster_queue_of(workload)?.name;
     let waits = |other: &&Workload| {
-        other.state() == State::Pending
-            && seen.cluster_queue_of(other).is_some_and(|its| its.name == *queue)
+        other.is_in_line() && seen.cluster_queue_of(other).is_some_and(|its| its.name == *queue)
     };
     let mut before: Vec<&Workload> = Vec::new();
     let mut of = 1;

@@ -27,6 +27,9 @@ use crate::{
     },
 };
 
+/// What comes before the place in a queue, in our own condition.
+const POSITION: &str = "; position ";
+
 /// What is to be said of one job.
 #[derive(Debug, Default)]
 pub(super) struct Report {
@@ -143,8 +146,13 @@ impl Report {
     fn pending(&mut self, seen: &Seen, workload: &Workload, now: Timestamp) {
         let Waiting { reason, message, .. } = workload.waiting();
         self.change = workload.remedy(self.cluster_queue.as_deref());
-        self.because = Some((reason, message));
         self.place = place::place(seen, workload);
+        // Its place is told once, and as it is now: what it was told is older.
+        let message = match (&self.place, message.rsplit_once(POSITION)) {
+            (Some(_), Some((why, _))) => why.to_owned(),
+            _ => message,
+        };
+        self.because = Some((reason, message));
         if !workload.waits_in_vain() {
             (self.holders, self.holders_more) = place::holders(seen, workload);
         }

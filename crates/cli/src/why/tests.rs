@@ -57,7 +57,7 @@ fn other(name: &str, second: u32, status: Value) -> Workload {
 
 fn waiting() -> Seen {
     let shortage = "not enough quota in ClusterQueue pool: asks for 4 cpu in flavor spot, 0 free, \
-                    held by default/job-big-1a2b3 (6)\nraise nominalQuota of cpu in flavor spot of \
+                    held by default/job-big-1a2b3 (6); position 7 of 9 in ClusterQueue pool\nraise nominalQuota of cpu in flavor spot of \
                     ClusterQueue pool by 4, or wait until default/job-big-1a2b3 ends";
     let workload = object(
         "train",
@@ -70,6 +70,12 @@ fn waiting() -> Seen {
     let mut seen = seen(Some(&workload));
     seen.workloads.extend([
         other("first", 1, json!({})),
+        // It waits, but not in line.
+        other(
+            "late",
+            0,
+            of(vec![condition("Requeued", false, "PodsReadyTimeout", "Exceeded the timeout")]),
+        ),
         other("later", 30, json!({})),
         other("big", 0, admitted("6", Some((true, "Started")))),
         other("small", 0, admitted("2", Some((true, "Started")))),

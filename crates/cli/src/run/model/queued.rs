@@ -212,7 +212,11 @@ impl Model {
         }
         let is_wrong = workload.waits_in_vain();
         seen.tell(is_wrong, format!("{} {words}", workload.what()));
-        if let Some(change) = workload.waiting().change.filter(|_| is_wrong) {
+        let change = match self.is_private {
+            true => workload.remedy_in_files(),
+            false => workload.waiting().change,
+        };
+        if let Some(change) = change.filter(|_| is_wrong) {
             seen.tell(is_wrong, format!("  to go on: {change}"));
         }
         self.told_of_queues.insert(of.clone(), (reason, words));
