@@ -153,6 +153,11 @@ impl JobBook {
         self.has("Complete") || self.has("Failed")
     }
 
+    /// Whether it is a Job of the JobSet with this uid.
+    fn is_of_set(&self, uid: &str) -> bool {
+        self.place.as_ref().is_some_and(|place| place.is_of(uid))
+    }
+
     /// The size a controller saw that had seen Jobs up to `seen`, and all that users have asked
     /// for since.
     fn sizes_since(&self, seen: Revision) -> impl Iterator<Item = &Size> {
@@ -190,8 +195,15 @@ fn condition_of<'a>(status: &'a JobStatus, condition: &str) -> Option<&'a JobCon
 }
 
 /// What is looked at.
-const KINDS: [Kind; 6] =
-    [Kind::JobSet, Kind::Job, Kind::Pod, Kind::Workload, Kind::ClusterQueue, Kind::LocalQueue];
+const KINDS: [Kind; 7] = [
+    Kind::JobSet,
+    Kind::Job,
+    Kind::Pod,
+    Kind::Workload,
+    Kind::ClusterQueue,
+    Kind::LocalQueue,
+    Kind::Flavor,
+];
 
 /// Watches all writes.
 #[derive(Debug)]
@@ -263,7 +275,8 @@ impl Checker {
                     let queue = api.local_queue(&event.object);
                     self.queues.observe_local_queue(queue);
                 }
-                Kind::Service | Kind::Flavor => {}
+                Kind::Flavor => self.queues.observe_flavor(api.flavor(&event.object)),
+                Kind::Service => {}
             }
         }
         Ok(())

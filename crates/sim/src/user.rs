@@ -100,7 +100,9 @@ const SET_ACTS: [(u32, Act); 9] = [
 ];
 
 /// What is done in worlds of queues.
-const QUEUE_ACTS: [(u32, Act); 10] = [
+const QUEUE_ACTS: [(u32, Act); 12] = [
+    (2, Act::ToggleSet),
+    (1, Act::DeleteSet),
     (3, Act::ToggleSuspend),
     (3, Act::DeleteJob),
     (2, Act::DeletePod),
@@ -181,7 +183,13 @@ impl User {
                 self.create(cluster, Kind::JobSet, name, manifest::jobset::jobset);
             }
             Act::CreateQueued(number) => {
-                self.create(cluster, Kind::Job, &format!("j{number}"), manifest::queue::job);
+                if self.jobs.percent(30) {
+                    let name = format!("s{number}");
+                    self.create(cluster, Kind::JobSet, &name, manifest::queue::jobset);
+                } else {
+                    let name = format!("j{number}");
+                    self.create(cluster, Kind::Job, &name, manifest::queue::job);
+                }
             }
             Act::DeleteWorkload => self.delete(cluster, Kind::Workload),
             Act::ToggleActive => self.edit(cluster, Kind::Workload, "toggles", |_, workload| {
@@ -207,6 +215,10 @@ impl User {
             Act::DeletePod => self.delete_pod(cluster, None),
             Act::KillPod => self.delete_pod(cluster, Some(0)),
             Act::ToggleSuspend => self.edit(cluster, Kind::Job, "toggles suspend of", |_, job| {
+                // The Jobs of a JobSet are its own.
+                if json::at(job, &["metadata", "ownerReferences"]).is_some() {
+                    return;
+                }
                 let is_suspended = json::flag(job, &["spec", "suspend"]);
                 json::object_mut(job, "spec").insert("suspend".to_owned(), json!(!is_suspended));
             }),

@@ -39,7 +39,7 @@ pub enum Sort {
     Jobs,
     /// JobSets that users make, and the Jobs these make.
     JobSets,
-    /// Jobs that users make and that wait in queues.
+    /// Jobs and JobSets that users make and that wait in queues.
     Queues,
 }
 
@@ -322,7 +322,10 @@ impl World {
         match self.sort {
             Sort::Jobs => {}
             Sort::JobSets => drop(self.start_controller(Role::Sets)),
-            Sort::Queues => drop(self.start_controller(Role::Queues)),
+            Sort::Queues => {
+                self.start_controller(Role::Sets);
+                self.start_controller(Role::Queues);
+            }
         }
     }
 

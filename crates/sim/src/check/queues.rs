@@ -2,6 +2,7 @@
 
 mod order;
 mod quota;
+mod ready;
 mod rest;
 
 use std::{
@@ -11,8 +12,8 @@ use std::{
 
 use jiff::Timestamp;
 use lockstep_api::{
-    kueue::{ClusterQueue, LocalQueue, WaitForPodsReady, Workload, WorkloadStatus},
-    labels::kueue::{BLOCK_ADMISSION, QUEUE_NAME},
+    kueue::{ClusterQueue, LocalQueue, ResourceFlavor, WaitForPodsReady, Workload, WorkloadStatus},
+    labels::kueue::QUEUE_NAME,
     reasons::kueue::workload as kinds,
 };
 use lockstep_store::{Event, Revision};
@@ -28,6 +29,7 @@ pub(super) struct QueueBook {
     workloads: BTreeMap<Box<str>, WorkBook>,
     clusters: BTreeMap<String, Arc<ClusterQueue>>,
     locals: BTreeMap<String, Arc<LocalQueue>>,
+    flavors: BTreeMap<String, Arc<ResourceFlavor>>,
     /// Pods that were stopped because their Job was suspended.
     stopped: BTreeSet<Box<str>>,
     /// The revision in which a Job last began to run, and the queue controller that started it.
@@ -85,6 +87,7 @@ impl QueueBook {
             workloads: BTreeMap::new(),
             clusters: BTreeMap::new(),
             locals: BTreeMap::new(),
+            flavors: BTreeMap::new(),
             stopped: BTreeSet::new(),
             started: BTreeMap::new(),
             unadmitted: BTreeMap::new(),
@@ -99,6 +102,10 @@ impl QueueBook {
         self.locals.insert(queue.metadata.name.clone().unwrap_or_default(), queue);
     }
 
+    pub(super) fn observe_flavor(&mut self, flavor: Arc<ResourceFlavor>) {
+        self.flavors.insert(flavor.metadata.name.clone().unwrap_or_default(), flavor);
+    }
+
     /// Notes that a Job that did not run does now, if it does.
     pub(super) fn note_start(
         &mut self,
@@ -111,7 +118,7 @@ impl QueueBook {
         if let Author::Queues { number, .. } = author {
             by = Some(number);
         }
-        if runs && is_queued(job) {
+        if runs && (is_queued(job) || job.place.is_some()) {
             self.started.insert(uid.into(), (at, by));
         }
     }
@@ -231,61 +238,35 @@ impl Checker {
         if book.is(kinds::FINISHED) {
             return Ok(());
         }
-        let Some(uid) = &book.owner else { return Ok(()) };
-        let Some(job) = self.jobs.get(uid).filter(|job| !job.is_gone) else { return Ok(()) };
-        // Of a start that it has not heard of nobody waits for the end, unless it was its own.
-        let started = self.queues.started.get(uid);
-        let is_unheard = started.is_some_and(|(at, by)| *at > seen.jobs && *by != Some(number));
-        if job.is_finished() || job.is_deleting || is_unheard {
-            return Ok(());
+        let Some(owner) = &book.owner else { return Ok(()) };
+        let is_its = |uid: &str, job: &JobBook| uid == &**owner || job.is_of_set(owner);
+        for (uid, job) in self.jobs.iter().filter(|(uid, job)| !job.is_gone && is_its(uid, job)) {
+            // Of a start that it has not heard of nobody waits for the end, unless it was its own.
+            let started = self.queues.started.get(uid);
+            let is_unheard = started.is_some_and(|(at, by)| *at > seen.jobs && *by != Some(number));
+            if job.is_finished() || job.is_deleting || is_unheard {
+                continue;
+            }
+            let told = job.status.active.unwrap_or_default();
+            ensure(told == 0, || {
+                format!("{} gives its quota back, {told} pods of {} run", book.name, job.name)
+            })?;
         }
-        let told = job.status.active.unwrap_or_default();
-        ensure(told == 0, || {
-            format!("{} gives its quota back, {told} pods of {} run", book.name, job.name)
-        })
-    }
-
-    /// Nobody is admitted while there is somebody whose pods are not ready, where that is asked
-    /// for.
-    fn check_block(&self, book: &WorkBook, admitter: Admitter) -> Result<(), Violation> {
-        let Some(wait) = &self.queues.wait else { return Ok(()) };
-        let status = book.workload.status.as_ref();
-        let Some(admission) = status.and_then(|status| status.admission.as_ref()) else {
-            return Ok(());
-        };
-        let queue = admission.cluster_queue.as_str();
-        let says = self.queues.clusters.get(queue).and_then(|queue| {
-            queue.metadata.annotations.as_ref()?.get(BLOCK_ADMISSION)?.parse::<bool>().ok()
-        });
-        if !says.unwrap_or(wait.block_admission) {
-            return Ok(());
-        }
-        let in_queue = |other: &WorkBook| {
-            let status = other.workload.status.as_ref();
-            let admission = status.and_then(|status| status.admission.as_ref());
-            admission.is_some_and(|admission| admission.cluster_queue == queue)
-        };
-        let mut others = self.queues.holders().filter(|other| says.is_none() || in_queue(other));
-        let unready = others.find(|other| {
-            let is_known = other.admitted.is_some_and(|admitted| admitter.knows(admitted))
-                && other.unready_at <= admitter.seen.workloads;
-            is_known && !other.is(kinds::PODS_READY)
-        });
-        ensure(unready.is_none(), || {
-            let other = unready.map(|other| &*other.name).unwrap_or_default();
-            format!("{} is admitted though the pods of {other} are not ready", book.name)
-        })
+        Ok(())
     }
 
     /// Who starts a job has seen that it was admitted.
     pub(super) fn check_started(&self, uid: &str, seen: Seen) -> Result<(), Violation> {
-        let Some(job) = self.jobs.get(uid) else { return Ok(()) };
         let mut of_job = self.queues.workloads.values();
         let is_fine = of_job.any(|book| {
             book.owner.as_deref() == Some(uid)
                 && (book.is(kinds::ADMITTED) || book.held_until > seen.workloads)
         });
-        ensure(is_fine, || format!("{} is started, and nobody has admitted it", job.name))
+        ensure(is_fine, || {
+            let name = self.jobs.get(uid).map(|job| &job.name);
+            let name = name.or_else(|| self.sets.get(uid).map(|set| &set.name));
+            format!("{name:?} is started, and nobody has admitted it")
+        })
     }
 
     /// Notes a pod that is asked to go because its Job is to stand still.
@@ -293,7 +274,7 @@ impl Checker {
         let owner = pod.owner.as_ref().and_then(|owner| self.jobs.get(owner));
         // The pods of one that has failed go because of that, and count.
         let is_stopped = owner.is_some_and(|job| {
-            is_queued(job) && job.spec.suspend == Some(true) && !job.has("FailureTarget")
+            self.may_be_evicted(job) && job.spec.suspend == Some(true) && !job.has("FailureTarget")
         });
         let was = self.queues.stopped.contains(uid);
         if is_stopped && !was && pod.is_terminating() && !pod.is_pinned {
@@ -303,7 +284,9 @@ impl Checker {
 
     /// An eviction is no failure.
     pub(super) fn check_stops_uncounted(&self, uid: &str) -> Result<(), Violation> {
-        let Some(job) = self.jobs.get(uid).filter(|job| is_queued(job)) else { return Ok(()) };
+        let Some(job) = self.jobs.get(uid).filter(|job| self.may_be_evicted(job)) else {
+            return Ok(());
+        };
         let uncounted = job.status.uncounted_terminated_pods.as_ref();
         let failed = uncounted.and_then(|pods| pods.failed.as_ref()).into_iter().flatten();
         let mut failed = failed.chain(&job.failed);
@@ -311,6 +294,14 @@ impl Checker {
         ensure(stopped.is_none(), || {
             format!("{} counts a pod as failed that an eviction has stopped", job.name)
         })
+    }
+}
+
+impl Checker {
+    /// Whether a Job, or the set it is of, waits in a queue.
+    fn may_be_evicted(&self, job: &JobBook) -> bool {
+        let mut sets = self.sets.iter();
+        is_queued(job) || sets.any(|(uid, set)| set.is_queued() && job.is_of_set(uid))
     }
 }
 

@@ -10,7 +10,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use k8s_openapi::api::batch::v1::Job;
 use lockstep_api::{
     jobset::{JobSet, JobSetStatus},
-    labels::jobset::{JOB_INDEX, JOB_RESTART_ATTEMPT, REPLICATED_JOB_NAME, RESTART_ATTEMPT},
+    labels::{
+        jobset::{JOB_INDEX, JOB_RESTART_ATTEMPT, REPLICATED_JOB_NAME, RESTART_ATTEMPT},
+        kueue::QUEUE_NAME,
+    },
 };
 use lockstep_store::{Event, Revision};
 
@@ -59,6 +62,13 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Whether it is a place in the set with this uid.
+    pub(super) fn is_of(&self, uid: &str) -> bool {
+        *self.set == *uid
+    }
+}
+
 /// Whether the Job is as ready as it gets, or over.
 pub(super) fn has_started(job: &Job) -> bool {
     is_ready(job) || is_over(job, "Complete") || is_over(job, "Failed")
@@ -82,7 +92,23 @@ impl SetBook {
         by.is_none_or(|by| by == "jobset.sigs.k8s.io/jobset-controller")
     }
 
-    fn is_finished(&self) -> bool {
+    /// Whether it waits in a queue.
+    pub(super) fn is_queued(&self) -> bool {
+        let labels = self.set.metadata.labels.as_ref();
+        labels.is_some_and(|labels| labels.contains_key(QUEUE_NAME))
+    }
+
+    /// Whether it is there, not on its way out, not over, and not suspended.
+    pub(super) fn runs(&self) -> bool {
+        let is_there = !self.is_gone && !self.is_deleting && !self.is_finished();
+        is_there && self.set.spec.suspend != Some(true)
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
         has(&self.status, "Completed") || has(&self.status, "Failed")
     }
 
@@ -142,9 +168,15 @@ impl Checker {
             restarted_at: 0,
             told_at: 0,
         });
+        let was_suspended = book.set.spec.suspend == Some(true);
         book.set = set;
         book.is_deleting = meta.is_deleting();
         book.is_gone = event.is_deletion;
+        let is_resumed = was_suspended && book.set.spec.suspend != Some(true);
+        if let (true, Author::Queues { seen, .. }) = (is_resumed, author) {
+            self.check_started(&meta.uid, seen)?;
+        }
+        let Some(book) = self.sets.get(&meta.uid) else { return Ok(()) };
         if book.status == status {
             return Ok(());
         }

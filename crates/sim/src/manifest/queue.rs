@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use lockstep_api::{
     kueue::{Requeuing, RequeuingTimestamp, WaitForPodsReady},
-    labels::kueue::{BLOCK_ADMISSION, PRIORITY_CLASS, QUEUE_NAME},
+    labels::kueue::{
+        BLOCK_ADMISSION, PODS_READY_RECOVERY_TIMEOUT, PODS_READY_TIMEOUT, PRIORITY_CLASS,
+        QUEUE_NAME, REQUEUING_BASE, REQUEUING_LIMIT, REQUEUING_TIMESTAMP, WAIT_FOR_PODS_READY,
+    },
     strategy::Json,
 };
 use serde_json::{Value, json};
@@ -38,7 +41,8 @@ pub fn draw(chance: &mut Chance) -> Drawn {
     let mut objects = Vec::new();
     for name in &FLAVORS[..flavors] {
         let spec = json!({"nodeLabels": {"sim/flavor": name}});
-        objects.push((Kind::Flavor, map(json!({"metadata": {"name": name}, "spec": spec}))));
+        let meta = json!({"name": name, "annotations": annotations(chance, 15)});
+        objects.push((Kind::Flavor, map(json!({"metadata": meta, "spec": spec}))));
     }
     for number in 0..queues {
         let queue = cluster_queue(chance, &format!("c{number}"), &FLAVORS[..flavors], has_cohort);
@@ -46,7 +50,8 @@ pub fn draw(chance: &mut Chance) -> Drawn {
     }
     for (number, name) in LOCAL_QUEUES.iter().enumerate() {
         let spec = json!({"clusterQueue": format!("c{}", number % queues)});
-        objects.push((Kind::LocalQueue, map(json!({"metadata": {"name": name}, "spec": spec}))));
+        let meta = json!({"name": name, "annotations": annotations(chance, 15)});
+        objects.push((Kind::LocalQueue, map(json!({"metadata": meta, "spec": spec}))));
     }
     Drawn { objects, wait }
 }
@@ -64,6 +69,29 @@ fn wait(chance: &mut Chance) -> WaitForPodsReady {
             max: seconds(chance.pick(&[2, 20])),
         },
     }
+}
+
+/// In so many of a hundred cases, what is said here otherwise than for all.
+fn annotations(chance: &mut Chance, percent: u32) -> Value {
+    let mut said = json!({});
+    if !chance.percent(percent) {
+        return said;
+    }
+    let words: [(&str, &[&str]); 7] = [
+        (BLOCK_ADMISSION, &["true", "true", "false"]),
+        (WAIT_FOR_PODS_READY, &["true", "true", "false"]),
+        (PODS_READY_TIMEOUT, &["4s", "10s"]),
+        (PODS_READY_RECOVERY_TIMEOUT, &["0s", "3s"]),
+        (REQUEUING_TIMESTAMP, &["Eviction", "Creation"]),
+        (REQUEUING_LIMIT, &["0", "2"]),
+        (REQUEUING_BASE, &["1", "3"]),
+    ];
+    for (key, values) in words {
+        if chance.percent(40) {
+            said[key] = json!(chance.pick(values));
+        }
+    }
+    said
 }
 
 fn cluster_queue(chance: &mut Chance, name: &str, flavors: &[&str], has_cohort: bool) -> Json {
@@ -89,12 +117,42 @@ fn cluster_queue(chance: &mut Chance, name: &str, flavors: &[&str], has_cohort: 
     if has_cohort {
         spec["cohortName"] = json!("all");
     }
-    let mut meta = json!({"name": name});
-    if chance.percent(20) {
-        let blocks = chance.percent(50).to_string();
-        meta["annotations"] = json!({BLOCK_ADMISSION: blocks});
-    }
+    let meta = json!({"name": name, "annotations": annotations(chance, 25)});
     map(json!({"metadata": meta, "spec": spec}))
+}
+
+/// A JobSet named `name` that waits in one of the queues. Most start in order, so that pods are
+/// waited for stage by stage.
+pub fn jobset(chance: &mut Chance, name: &str) -> Json {
+    let mut labels = json!({QUEUE_NAME: chance.pick(&LOCAL_QUEUES)});
+    if chance.percent(40) {
+        labels[PRIORITY_CLASS] = json!(chance.pick(&["low", "high"]));
+    }
+    let names = ["x", "y", "z"];
+    let names = &names[..chance.weighted(&[(1, 1_usize), (4, 2), (2, 3)])];
+    let jobs = names.iter().map(|name| {
+        let size = chance.weighted(&[(4, 1), (2, 2)]);
+        let cpu = chance.weighted(&[(8, "1"), (2, "500m"), (1, "2")]);
+        let container = json!({"name": "main", "image": "worker",
+            "resources": {"requests": {"cpu": cpu}}});
+        let template = json!({"spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": chance.pick(&[0, 1, 5]),
+            "containers": [container],
+        }});
+        let spec = json!({"parallelism": size, "completions": size,
+            "backoffLimit": chance.pick(&[0, 2]), "template": template});
+        json!({"name": name, "replicas": chance.weighted(&[(4, 1), (1, 2)]),
+            "template": {"spec": spec}})
+    });
+    let mut spec = json!({"suspend": true, "replicatedJobs": jobs.collect::<Vec<_>>()});
+    if chance.percent(75) {
+        spec["startupPolicy"] = json!({"startupPolicyOrder": "InOrder"});
+    }
+    if chance.percent(60) {
+        spec["failurePolicy"] = json!({"maxRestarts": chance.pick(&[0, 1, 3])});
+    }
+    map(json!({"metadata": {"name": name, "labels": labels}, "spec": spec}))
 }
 
 /// A Job named `name` that waits in one of the queues.
@@ -131,7 +189,7 @@ pub fn job(chance: &mut Chance, name: &str) -> Json {
 mod tests {
     use jiff::Timestamp;
 
-    use super::{draw, job};
+    use super::{draw, job, jobset};
     use crate::{
         api::{Api, Kind},
         chance::Chance,
@@ -147,6 +205,8 @@ mod tests {
                 assert!(made.is_ok(), "seed {seed}: {}\n{shown}", made.unwrap_err());
             }
             let made = api.create(Kind::Job, job(&mut Chance::new(seed, "job"), "a"));
+            assert!(made.is_ok(), "seed {seed}: {}", made.unwrap_err());
+            let made = api.create(Kind::JobSet, jobset(&mut Chance::new(seed, "job"), "b"));
             assert!(made.is_ok(), "seed {seed}: {}", made.unwrap_err());
         }
     }

@@ -58,8 +58,7 @@ impl QueueBook {
             let is_late = it.reason == evicted::PODS_READY_TIMEOUT;
             it.type_ == kinds::EVICTED && it.status == "True" && is_late
         });
-        let timestamp = self.wait.as_ref().map(|wait| wait.requeuing.timestamp);
-        let by_eviction = timestamp.unwrap_or_default() == RequeuingTimestamp::Eviction;
+        let by_eviction = self.comes_back_by(workload) == RequeuingTimestamp::Eviction;
         let evicted = evicted.next().map(|it| it.last_transition_time.0).filter(|_| by_eviction);
         let at = evicted.or(created).unwrap_or_default();
         (Reverse(workload.spec.priority.unwrap_or(0)), at, workload.metadata.uid.as_deref())

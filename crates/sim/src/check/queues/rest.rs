@@ -15,12 +15,19 @@ impl Checker {
     /// # Errors
     /// Which one does.
     pub fn check_running(&mut self, now: Timestamp) -> Result<(), Violation> {
-        for (uid, job) in &self.jobs {
+        let jobs = self.jobs.iter().map(|(uid, job)| {
             let runs = !job.is_gone
                 && !job.is_deleting
                 && !job.is_finished()
                 && is_queued(job)
                 && job.spec.suspend != Some(true);
+            (uid, &job.name, runs)
+        });
+        let sets = self.sets.iter().map(|(uid, set)| {
+            let runs = set.is_queued() && set.runs();
+            (uid, &set.name, runs)
+        });
+        for (uid, name, runs) in jobs.chain(sets) {
             let is_admitted = || {
                 let mut of_job = self.queues.there();
                 of_job.any(|book| book.owner.as_deref() == Some(&**uid) && book.is(kinds::ADMITTED))
@@ -31,7 +38,7 @@ impl Checker {
             }
             let since = *self.queues.unadmitted.entry(uid.clone()).or_insert(now);
             ensure(now.duration_since(since) < REACTION, || {
-                format!("{} runs since {since}, and nobody has admitted it", job.name)
+                format!("{name} runs since {since}, and nobody has admitted it")
             })?;
         }
         Ok(())
@@ -39,17 +46,21 @@ impl Checker {
 
     /// Faults have ended and everything has come to rest.
     pub(in crate::check) fn check_queues_converged(&self) -> Result<(), Violation> {
-        for (uid, job) in self.jobs.iter().filter(|(_, job)| !job.is_gone && is_queued(job)) {
+        let jobs = self.jobs.iter().filter(|(_, job)| !job.is_gone && is_queued(job));
+        let jobs = jobs.map(|(uid, job)| (uid, &job.name, job.is_finished()));
+        let sets = self.sets.iter().filter(|(_, set)| !set.is_gone() && set.is_queued());
+        let sets = sets.map(|(uid, set)| (uid, &set.name, set.is_finished()));
+        for (uid, name, is_finished) in jobs.chain(sets) {
             let book = self.queues.of_job(uid);
-            if job.is_finished() {
+            if is_finished {
                 let is_told = book.is_none_or(|book| book.is(kinds::FINISHED));
-                ensure(is_told, || format!("{} has ended, its Workload has not", job.name))?;
+                ensure(is_told, || format!("{name} has ended, its Workload has not"))?;
                 continue;
             }
             let Some(book) = book else {
-                return Err(Violation(format!("{} never gets a Workload", job.name)));
+                return Err(Violation(format!("{name} never gets a Workload")));
             };
-            self.check_waits(&job.name, book)?;
+            self.check_waits(name, book)?;
         }
         for book in self.queues.there() {
             let name = &book.name;

@@ -13,6 +13,10 @@ impl Checker {
         for (uid, set) in self.sets.iter().filter(|(_, set)| !set.is_gone && set.is_ours()) {
             let name = &set.name;
             ensure(!set.is_deleting, || format!("set {name} never goes"))?;
+            if set.is_queued() && !set.is_finished() {
+                self.check_counts(uid, set)?;
+                continue;
+            }
             ensure(set.is_finished(), || format!("set {name} never ends"))?;
             ensure(set.set.spec.ttl_seconds_after_finished.is_none(), || {
                 format!("set {name} outlives the time it has after its end")
