@@ -401,6 +401,8 @@ async fn a_leader_may_go_at_any_moment_of_a_restart() {
         signal("-KILL", pid(&workers[done % 4]));
         tokio::time::sleep(Duration::from_millis(delay)).await;
         fleet.stop_leading().await;
+        // What it had begun to write still arrives.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         let before = fleet.store.read(JOB).expect("it was led");
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert_eq!(fleet.store.read(JOB), Some(before), "nobody leads");

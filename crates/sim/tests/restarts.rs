@@ -92,6 +92,14 @@ fn worlds_that_once_went_wrong_go_right() {
     [2213].into_iter().for_each(|seed| drop(world(seed, None)));
     // A pod that was gone before its place came back was waited for when it was heard of late.
     kept(&Setup::sampled(23875));
+    // A leader that came while there were more workers waited for the success of as many.
+    kept(&Setup::sampled(39861));
+    // A leader that did not know that it was replaced sent a worker away, not knowing its place.
+    [53848, 62210].into_iter().for_each(|seed| drop(kept(&Setup::sampled(seed))));
+    // A worker that succeeds alone while its pod is deleted has succeeded.
+    [16657, 26547, 43007, 57037, 87317]
+        .into_iter()
+        .for_each(|seed| drop(kept(&Setup::sampled(seed))));
 }
 
 #[test]

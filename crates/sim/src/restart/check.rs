@@ -127,6 +127,9 @@ pub struct Checks {
     succeeded: BTreeMap<u32, u32>,
     /// Those whose last run has ended well.
     well: BTreeSet<u32>,
+    /// Those of whose pods that cannot be seen any more, since they were deleted or have crashed:
+    /// they have succeeded, and may have to do it again.
+    unseen: BTreeSet<u32>,
     /// Those whose pods have completed.
     done: BTreeSet<u32>,
     /// Epochs in which something was lost, and how often.
@@ -155,6 +158,7 @@ impl Checks {
             promised: BTreeMap::new(),
             succeeded: BTreeMap::new(),
             well: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             done: BTreeSet::new(),
             lost: BTreeMap::new(),
             written: None,
@@ -192,14 +196,15 @@ impl Checks {
                 *self.succeeded.entry(epoch).or_default() += 1;
             }
             Fact::PodEnded { slot, is_done: true } => drop(self.done.insert(slot)),
-            Fact::PodEnded { slot, is_done: false } => drop(self.well.remove(&slot)),
+            Fact::PodEnded { slot, is_done: false } => self.unsee(slot),
             Fact::Resized { slots } => {
                 self.well.retain(|slot| *slot < slots);
+                self.unseen.retain(|slot| *slot < slots);
                 self.done.retain(|slot| *slot < slots);
             }
             Fact::Lost { slot, epoch } => {
                 self.causes += 1;
-                self.well.remove(&slot);
+                self.unsee(slot);
                 *self.lost.entry(epoch).or_default() += 1;
             }
             Fact::Stopped { slot, epoch, towards } => {
@@ -253,6 +258,12 @@ impl Checks {
         }
     }
 
+    fn unsee(&mut self, slot: u32) {
+        if self.well.remove(&slot) {
+            self.unseen.insert(slot);
+        }
+    }
+
     fn started(&mut self, slot: u32, pod: u64, epoch: u32) {
         if let Some(other) = self.epochs.keys().find(|other| **other != epoch) {
             self.fail("S2", &format!("worker {slot} starts {epoch} while {other} runs"));
@@ -263,6 +274,7 @@ impl Checks {
         if self.alive.values().any(|other| *other == (slot, epoch)) {
             self.fail("S4", &format!("two workers {slot} in epoch {epoch}"));
         }
+        self.unseen.remove(&slot);
         if self.well.remove(&slot) && !self.rules.is_rejoining {
             self.fail("S10", &format!("worker {slot} has succeeded, and starts {epoch}"));
         }
@@ -324,7 +336,8 @@ impl Checks {
                 // A store that was wiped may not know the epoch, only that all have completed.
                 self.succeeded.values().copied().max().unwrap_or(0)
             } else {
-                u32::try_from(self.well.range(..now.slots).count()).unwrap_or(u32::MAX)
+                let well = self.well.union(&self.unseen).filter(|slot| **slot < now.slots);
+                u32::try_from(well.count()).unwrap_or(u32::MAX)
             };
             if count < now.slots {
                 self.fail("S10", &format!("{count} of {} have succeeded", now.slots));

@@ -62,6 +62,8 @@ pub struct Agent {
     grace: Duration,
     fence: u64,
     held: Option<Held>,
+    /// The leader that sent this agent away, if one has.
+    retired_by: u64,
     restarts: Restarts,
     /// Whether a success is shared by the gang, as the last order said.
     is_rejoining: bool,
@@ -83,6 +85,7 @@ impl Agent {
             grace,
             fence: 0,
             held: None,
+            retired_by: 0,
             restarts: Restarts { total: 0, counted: 0 },
             is_rejoining: true,
             process: Process::None,
@@ -207,6 +210,10 @@ impl Agent {
     fn take(&mut self, order: &Order) {
         let Order { rank, by, .. } = *order;
         match self.held {
+            Some(held) if self.is_called_back(held.rank, order) => {
+                self.held = None;
+                self.take(order);
+            }
             Some(held) if held.rank > rank || held.rank.duty.is_personal() => {}
             Some(held) if held.rank == rank => {
                 // The same once more. Only a promise to wait is given anew.
@@ -226,8 +233,20 @@ impl Agent {
                 } else {
                     Some(Held { rank, by })
                 };
+                if rank.duty == Duty::Retire {
+                    self.retired_by = order.fence;
+                }
             }
         }
+    }
+
+    /// Whether an earlier leader sent the agent away and a later one has a place for it: the
+    /// earlier one had not heard of the place yet, or did not know that it was replaced.
+    fn is_called_back(&self, held: Rank, order: &Order) -> bool {
+        held.duty == Duty::Retire
+            && order.fence > self.retired_by
+            && !order.rank.duty.is_personal()
+            && (order.rank.generation, order.rank.epoch) >= (held.generation, held.epoch)
     }
 
     /// Makes the worker do what the agent holds. Whether nothing is under way any more.

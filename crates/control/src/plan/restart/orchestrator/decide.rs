@@ -19,13 +19,10 @@ impl Orchestrator {
     /// A record was written: from here on it is true, and told.
     pub(super) fn enter(&mut self, record: Record, now: Moment) {
         let before = self.record;
-        let is_resized = record.slots != self.slots.len();
         self.record = record;
-        if is_resized {
-            self.slots.resize(record.slots, &self.terms.completion, &record);
-        } else {
-            self.slots.recount(&record);
-        }
+        // Also when there are as many as before: there may have been others in between, who is
+        // needed for a success with them.
+        self.slots.resize(record.slots, &self.terms.completion, &record);
         if self.regenerated.is_some_and(|(generation, _)| generation <= record.generation) {
             self.regenerated = None;
         }

@@ -48,6 +48,27 @@ fn an_agent_that_was_not_waited_for_does_not_run() {
     assert_eq!(effects(&mut same), [AgentEffect::Spawn { epoch: 0, restarts }]);
 }
 
+// rule: in-place-restart F39
+#[test]
+fn one_that_was_sent_away_comes_back_for_a_later_leader_only() {
+    let now = Moment::default();
+    let cases = [
+        ("the same leader", order(1, 3, Duty::Hold, 1), false),
+        ("a later one", order(2, 3, Duty::Hold, 2), true),
+        ("a later one that is behind", order(2, 2, Duty::Hold, 2), false),
+        ("a later one, elsewhere", order(2, 3, Duty::Retire, 2), false),
+    ];
+    for (name, next, is_back) in cases {
+        let mut agent = agent();
+        agent.ordered(&order(1, 3, Duty::Retire, 1), now);
+        agent.ordered(&next, now);
+        let run = Order { rank: Rank { duty: Duty::Run, ..next.rank }, ..next };
+        agent.ordered(&run, now);
+        let is_started = !effects(&mut agent).is_empty();
+        assert_eq!(is_started, is_back, "{name}");
+    }
+}
+
 // rule: in-place-restart S1
 // rule: in-place-restart S5
 #[test]

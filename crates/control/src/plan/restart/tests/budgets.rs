@@ -181,3 +181,32 @@ fn a_pod_that_is_gone_holds_up_nothing_when_its_place_comes_back() {
     gang.join(2);
     assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(2); 3]));
 }
+
+// rule: in-place-restart F39
+#[test]
+fn a_leader_that_came_while_there_were_more_needs_no_more_than_there_are() {
+    let mut gang = Gang::running(terms(2));
+    let suspend = |gang: &mut Gang, is_suspended: bool| {
+        gang.terms.is_suspended = is_suspended;
+        let now = gang.now;
+        gang.leader().suspended(is_suspended, now);
+        gang.settle();
+    };
+    suspend(&mut gang, true);
+    gang.lose_pod(0);
+    gang.lose_pod(1);
+    // There are three for a while, in which nothing is written and another leader comes.
+    gang.terms = Terms { completion: Completion::all(3), slots: 3, is_suspended: true, ..terms(2) };
+    gang.lead();
+    gang.terms = Terms { is_suspended: true, ..terms(2) };
+    let (two, now) = (gang.terms.clone(), gang.now);
+    gang.leader().amended(two, now);
+    suspend(&mut gang, false);
+    gang.join(0);
+    gang.join(1);
+    assert_eq!((gang.phase(), gang.record().slots), (Phase::Running, 2));
+    gang.exits(0, 0);
+    gang.exits(1, 0);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Succeeding);
+}
