@@ -2,9 +2,9 @@
 //!
 //! `schemas.json` holds the OpenAPI schemas of the kinds served, as clients read them. `types.json`
 //! holds what the server itself needs to decode, prune and patch: Go's view of the same types, with
-//! list semantics from the OpenAPI documents. `samples.json` holds an object of each kind as JSON and
-//! as protobuf, by which the decoder of the latter is tested. All have one entry per line, so that a new release
-//! shows as a readable diff.
+//! list semantics from the OpenAPI documents. `samples.json` holds an object of each kind as JSON
+//! and as protobuf, by which the decoder of the latter is tested. All have one entry per line, so
+//! that a new release shows as a readable diff.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -296,7 +296,7 @@ fn hub(options: &Options) -> Result<Via> {
 
 /// Puts this program where a worker's pod finds it.
 fn install(folder: &Path) -> Result<()> {
-    let program = std::env::current_exe().context("cannot find this program")?;
+    let program = env::current_exe().context("cannot find this program")?;
     let copy = folder.join("lockstep");
     fs::copy(&program, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
     Ok(())

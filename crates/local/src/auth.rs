@@ -1,7 +1,7 @@
 //! Who is calling, and whether a browser was tricked into calling.
 //!
-//! One user of the machine is one trust domain: whoever holds the token is the administrator, and may
-//! act as anybody else.
+//! One user of the machine is one trust domain: whoever holds the token is the administrator, and
+//! may act as anybody else.
 //! Callers inside the process put a [`User`] into the request's extensions, which no header can do.
 
 use std::{net::IpAddr, path::Path};

@@ -4,6 +4,7 @@ use lockstep_api::{
     labels::kueue::{ADMISSION_GATED_BY, QUEUE_NAME},
     reasons::kueue::{quota_reserved, waiting},
 };
+use lockstep_local::controllers::machine_queue;
 
 use super::workload::Workload;
 
@@ -72,6 +73,10 @@ pub(super) fn advice_in_files(reason: &str, workload: &Workload) -> Option<Strin
         | waiting::NEVER_FITS
         | quota_reserved::WAITING_FOR_QUOTA
         | quota_reserved::EXCEEDS_MAX_QUOTA => {
+            if queue != machine_queue::NAME {
+                // A queue of the files: what it would take can be written there.
+                return workload.waiting().change.or_else(|| advice(reason, workload, None));
+            }
             "ask for less, or say with --capacity that there is more".to_owned()
         }
         waiting::NO_MATCHING_FLAVOR => {

@@ -162,8 +162,6 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Makes the namespaces that manifests name and do not bring: in a cluster of one's own nobody else
-/// could have.
 /// Waits until the queue of the machine is there, where jobs name it. A controller makes it when it
 /// hears of a namespace: a job that comes first would be told that there is no such queue.
 async fn wait_for_queues(cluster: &Cluster, wanted: &[Wanted<'_>]) {
@@ -193,6 +191,8 @@ fn queue_named(object: &serde_json::Map<String, Value>) -> Option<&str> {
     object.get("metadata")?.get("labels")?.get(QUEUE_NAME)?.as_str()
 }
 
+/// Makes the namespaces that manifests name and do not bring: in a cluster of one's own nobody else
+/// could have.
 async fn make_namespaces(cluster: &Cluster, manifests: &[Manifest]) -> Result<()> {
     let named: BTreeSet<&str> = manifests.iter().map(Manifest::namespace).collect();
     let brought =

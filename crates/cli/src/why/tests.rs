@@ -57,8 +57,9 @@ fn other(name: &str, second: u32, status: Value) -> Workload {
 
 fn waiting() -> Seen {
     let shortage = "not enough quota in ClusterQueue pool: asks for 4 cpu in flavor spot, 0 free, \
-                    held by default/job-big-1a2b3 (6); position 7 of 9 in ClusterQueue pool\nraise nominalQuota of cpu in flavor spot of \
-                    ClusterQueue pool by 4, or wait until default/job-big-1a2b3 ends";
+                    held by default/job-big-1a2b3 (6); position 7 of 9 in ClusterQueue pool\n\
+                    raise nominalQuota of cpu in flavor spot of ClusterQueue pool by 4, or wait \
+                    until default/job-big-1a2b3 ends";
     let workload = object(
         "train",
         9,

@@ -22,7 +22,8 @@ pub(super) fn render(report: &Report, now: Timestamp) -> String {
     if let Some((reason, message)) = &report.because {
         say("because", &[words(reason, message)]);
     }
-    if report.place.is_some() {
+    // Who is to be tried again later stands in no line, and asks all the same.
+    if report.place.is_some() || report.retry_at.is_some() {
         say("asks for", report.asks.as_slice());
     }
     if let Some(place) = &report.place {

@@ -12,13 +12,15 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, Node};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use lockstep_api::kueue::{
     ClusterQueue, ClusterQueueSpec, FlavorQuotas, LocalQueue, LocalQueueSpec, ResourceFlavor,
     ResourceGroup, ResourceQuota,
 };
+use lockstep_api::labels::kueue::SIZED_FROM;
 use lockstep_api::quantity::Quantity;
+use lockstep_operator::write::create_custom;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -30,9 +32,6 @@ use crate::observe::{Change, Inbox, ObjectKey};
 
 /// What the queues and the flavor are called.
 pub const NAME: &str = "machine";
-
-/// Annotation of the ClusterQueue: its quota is what the nodes have.
-pub const SIZED_FROM: &str = "lockstep.dev/sized-from";
 
 const NODES: &str = "nodes";
 
@@ -106,7 +105,7 @@ impl Controller {
 
     async fn make(&mut self) {
         let flavor = ResourceFlavor { metadata: named(NAME), ..ResourceFlavor::default() };
-        create(&Api::<ResourceFlavor>::all(self.client.clone()), &flavor).await;
+        create(&self.client, &Api::all(self.client.clone()), &flavor).await;
         let mut metadata = named(NAME);
         metadata.annotations = Some([(SIZED_FROM.to_owned(), NODES.to_owned())].into());
         let spec = ClusterQueueSpec {
@@ -116,13 +115,15 @@ impl Controller {
         };
         let queue = ClusterQueue { metadata, spec, status: None };
         let api = Api::<ClusterQueue>::all(self.client.clone());
-        self.known = create(&api, &queue).await.map(Arc::new);
+        self.known = create(&self.client, &api, &queue).await.map(Arc::new);
     }
 
     async fn ensure_local(&self, namespace: &str) {
         let spec = LocalQueueSpec { cluster_queue: NAME.to_owned(), ..LocalQueueSpec::default() };
-        let queue = LocalQueue { metadata: named(NAME), spec, status: None };
-        create(&Api::<LocalQueue>::namespaced(self.client.clone(), namespace), &queue).await;
+        let metadata = ObjectMeta { namespace: Some(namespace.to_owned()), ..named(NAME) };
+        let queue = LocalQueue { metadata, spec, status: None };
+        let api = Api::namespaced(self.client.clone(), namespace);
+        create(&self.client, &api, &queue).await;
     }
 
     /// Gives the queue what the nodes have.
@@ -197,12 +198,12 @@ fn groups(nodes: &BTreeMap<String, BTreeMap<String, Quantity>>) -> Vec<ResourceG
 }
 
 /// Creates an object unless it is there, or its namespace is going away.
-async fn create<K>(api: &Api<K>, object: &K) -> Option<K>
+async fn create<K>(client: &Client, api: &Api<K>, object: &K) -> Option<K>
 where
     K: Resource<DynamicType = ()> + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
 {
     for _ in 0..5 {
-        match api.create(&PostParams::default(), object).await {
+        match create_custom(client, object).await {
             Ok(created) => return Some(created),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 return api.get_opt(NAME).await.ok().flatten();

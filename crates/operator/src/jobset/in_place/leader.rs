@@ -543,7 +543,7 @@ mod tests {
         let gang = Gang::lead(("set", &key), leader.terms.clone(), (7, None), store, tell);
         gang.stop();
         let followed = leader.follow(&gang, &mut happenings);
-        let ended = tokio::time::timeout(Duration::from_secs(10), followed).await;
+        let ended = timeout(Duration::from_secs(10), followed).await;
         assert!(matches!(ended, Ok(Ended::After(7))), "its agents would wait for ever");
     }
 }
