@@ -42,6 +42,9 @@ impl RefusalKind {
             (_, "AlreadyExists") => Self::AlreadyExists,
             (409, _) if is_of_another(message) => Self::NotFound,
             (409, _) => Self::Conflict,
+            // A patch that does not fit was made for another version, and is applied before
+            // versions are compared.
+            (422, _) if message.contains("operation does not apply") => Self::Conflict,
             // Whoever waited too long for it does not know what it did.
             (408, _) => Self::Other,
             (400..=499, _) => Self::Refused,
@@ -71,6 +74,7 @@ mod tests {
             (403, "Forbidden", "", "NamespaceTerminating", RefusalKind::NamespaceTerminating),
             (403, "Forbidden", "", "", RefusalKind::Refused),
             (422, "Invalid", "", "FieldValueInvalid", RefusalKind::Refused),
+            (422, "", "remove operation does not apply: doc ...", "", RefusalKind::Conflict),
             (408, "Timeout", "", "", RefusalKind::Other),
             (500, "InternalError", "", "", RefusalKind::Other),
         ];
