@@ -149,7 +149,8 @@ impl Gangs {
     /// A set is over. Its leader goes before anything else happens, and with it all that it may
     /// still have had in mind; late agents find nobody.
     pub(super) fn jobset_gone(&mut self, uid: &str) {
-        if self.sets.remove(uid).is_some_and(|set| set.led.is_some())
+        // Also by those who do not lead: the one who does may go before it comes to that.
+        if self.sets.remove(uid).is_some()
             && let Place::Bus(bus) = &self.tools.place
         {
             tokio::spawn(forget(Arc::clone(bus), uid.to_owned()));
@@ -223,9 +224,12 @@ impl Gangs {
 
 /// Has a bus forget a job. What it does not come to it does by itself, later.
 async fn forget(bus: Arc<Bus>, uid: String) {
+    let mut is_again = false;
     for _ in 0..FORGET_TRIES {
         match bus.store().forget(&uid).await {
-            Ok(()) => return,
+            Ok(()) if is_again => return,
+            // The last order of its leader may have been on its way, and be there only now.
+            Ok(()) => is_again = true,
             Err(error) => debug!(uid, %error, "a job is not forgotten, trying again"),
         }
         tokio::time::sleep(FORGET_WAIT).await;
