@@ -251,7 +251,7 @@ impl Manners {
                 return Err("--heartbeat-timeout needs a file or a pattern".to_owned());
             }
         };
-        Ok(Self { grace: grace.unwrap_or(Self::default().grace), heartbeat })
+        Ok(Self { grace: grace.unwrap_or_else(|| Self::default().grace), heartbeat })
     }
 
     /// Whether any of it was said by flags, so that whoever did so reads the answer.

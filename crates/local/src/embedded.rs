@@ -197,7 +197,8 @@ impl Embedded {
             controllers: Arc::clone(&metrics),
         });
         let port = listener.as_ref().map(|(_, bound)| bound.port());
-        bootstrap::run(&cluster, port).await?;
+        // Boxed: it holds the writes of all objects at once, and is over long before the rest.
+        Box::pin(bootstrap::run(&cluster, port)).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
         let for_pods =

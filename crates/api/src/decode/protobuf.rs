@@ -230,7 +230,18 @@ fn put(
                 list.push(element);
             }
         }
-        _ => {
+        Shape::List
+        | Shape::String
+        | Shape::Bool
+        | Shape::Int32
+        | Shape::Int64
+        | Shape::Bytes
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::Duration
+        | Shape::Quantity
+        | Shape::IntOrString
+        | Shape::Any => {
             object.insert(name.to_owned(), value(node, name, wire, depth)?);
         }
     }
@@ -316,7 +327,7 @@ impl<'a> Scalars<'a> {
             match part.wire {
                 Wire::Varint(_) if at < 3 => all.integers[at] = part.wire.integer(field)?,
                 Wire::Bytes(bytes) if at < 3 => all.bytes[at] = bytes,
-                _ => {}
+                Wire::Varint(_) | Wire::Bytes(_) | Wire::Other => {}
             }
         }
         Ok(all)

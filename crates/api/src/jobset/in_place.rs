@@ -244,8 +244,11 @@ const HEARTBEAT_FILE: &str = "LOCKSTEP_HEARTBEAT_FILE";
 const HEARTBEAT_PATTERN: &str = "LOCKSTEP_HEARTBEAT_PATTERN";
 const HEARTBEAT_TIMEOUT: &str = "LOCKSTEP_HEARTBEAT_TIMEOUT";
 
+/// Whether a value is right.
+type IsRight = fn(&str) -> bool;
+
 /// What is right for each, and what to say of anything else.
-const AGENT_ENV: [(&str, fn(&str) -> bool, &str); 3] = [
+const AGENT_ENV: [(&str, IsRight, &str); 3] = [
     (GRACE, |text| text.parse().is_ok_and(is_span), "must be a time, such as \"10s\""),
     (HEARTBEAT_TIMEOUT, |text| span(text).is_some(), "must be a time above zero, such as \"30s\""),
     (HEARTBEAT_PATTERN, |text| Regex::new(text).is_ok(), "must be a regular expression"),

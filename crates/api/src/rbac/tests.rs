@@ -87,7 +87,7 @@ fn ask(user: &str, words: &str) -> Option<String> {
     let request = if word(1).starts_with('/') {
         Request::Path { verb: word(0), path: word(1) }
     } else {
-        let (group, rest) = word(1).split_once(':').unwrap_or(("", word(1)));
+        let (group, rest) = word(1).split_once(':').unwrap_or_else(|| ("", word(1)));
         let (resource, subresource) = rest.split_once('/').unwrap_or((rest, ""));
         Request::Resource {
             verb: word(0),

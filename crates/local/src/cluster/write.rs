@@ -24,7 +24,10 @@ const ATTEMPTS_MAX: usize = 1_000;
 
 /// Has the last word about what a write would come to.
 #[derive(Clone)]
-pub struct Guard(Arc<dyn Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync>);
+pub struct Guard(Arc<Check>);
+
+/// Looks at an object of a resource.
+type Check = dyn Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync;
 
 impl Guard {
     /// A guard that asks `check` about every object to be written.

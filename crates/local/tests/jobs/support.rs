@@ -91,7 +91,7 @@ impl World {
         // Shown with the output of a test that fails.
         let level = tracing::Level::WARN;
         let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(level).try_init();
-        let embedded = Embedded::start(options).await.unwrap();
+        let embedded = Box::pin(Embedded::start(options)).await.unwrap();
         let client = embedded.client();
         let metrics = Arc::default();
         Self { client, metrics, feeds: None, controller: Vec::new(), _embedded: embedded }

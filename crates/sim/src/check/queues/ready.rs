@@ -28,10 +28,8 @@ impl Checker {
         let queues = &self.queues;
         let workload = &book.workload;
         let said = queues.last_word(workload, BLOCK_ADMISSION);
-        let blocks = said
-            .map_or(queues.wait.as_ref().is_some_and(|wait| wait.block_admission), |it| {
-                it.1 == "true"
-            });
+        let usual = || queues.wait.as_ref().is_some_and(|wait| wait.block_admission);
+        let blocks = said.map_or_else(usual, |(_, word)| word == "true");
         if !blocks || !queues.is_waited_for(workload) {
             return Ok(());
         }
@@ -72,7 +70,7 @@ impl QueueBook {
 
     fn is_waited_for(&self, workload: &Workload) -> bool {
         let said = self.last_word(workload, WAIT_FOR_PODS_READY);
-        said.map_or(self.wait.is_some(), |(_, word)| word == "true")
+        said.map_or_else(|| self.wait.is_some(), |(_, word)| word == "true")
     }
 
     /// The last of those who say something of this, and what it says. One that holds nothing has
