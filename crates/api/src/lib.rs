@@ -24,7 +24,7 @@ pub mod names;
 pub mod openapi;
 pub mod pod;
 pub mod quantity;
-mod quote;
+pub mod quote;
 pub mod re2;
 pub mod reasons;
 pub mod resource;
