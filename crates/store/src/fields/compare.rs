@@ -131,25 +131,25 @@ impl Found {
         let mut is = new.into_iter().flatten().peekable();
         loop {
             // Members come sorted by name.
-            let name = match (was.peek(), is.peek()) {
+            let name: &str = match (was.peek(), is.peek()) {
                 (None, None) => return,
-                (Some((name, _)), None) | (None, Some((name, _))) => (*name).clone(),
-                (Some((a, _)), Some((b, _))) => (*a).min(*b).clone(),
+                (Some((name, _)), None) | (None, Some((name, _))) => name,
+                (Some((a, _)), Some((b, _))) => (*a).min(*b),
             };
-            let old = was.next_if(|(member, _)| **member == name).map(|(_, value)| value);
-            let new = is.next_if(|(member, _)| **member == name).map(|(_, value)| value);
+            let old = was.next_if(|(member, _)| *member == name).map(|(_, value)| value);
+            let new = is.next_if(|(member, _)| *member == name).map(|(_, value)| value);
             if old == new {
                 continue;
             }
-            let ignored = match ignored.and_then(|ignored| ignored.at_field(&name)) {
+            let ignored = match ignored.and_then(|ignored| ignored.at_field(name)) {
                 Some((true, _)) => continue,
                 Some((false, below)) => Some(below),
                 None => None,
             };
-            let Some(place) = place.field(&name) else { continue };
+            let Some(place) = place.field(name) else { continue };
             let mut found = Self::default();
             found.visit(place, old, new, ignored);
-            self.add(&Element::Field(name.into()), found);
+            self.add(&Element::field(name), found);
         }
     }
 
