@@ -25,7 +25,7 @@ pub mod names;
 pub mod openapi;
 pub mod pod;
 pub mod quantity;
-pub mod quote;
+mod quote;
 pub mod rbac;
 pub mod re2;
 pub mod reasons;

@@ -48,7 +48,6 @@ impl<'a> View<'a> {
             resource,
             namespace,
             context: self.context,
-            manager: None,
         }
     }
 }

@@ -152,8 +152,7 @@ async fn amend(cluster: &Cluster, change: impl FnOnce(&mut Json)) -> Result<(), 
 }
 
 fn options() -> WriteOptions {
-    let (user, field_manager) = ("system:apiserver".to_owned(), "kube-apiserver".to_owned());
-    WriteOptions { user, field_manager, ..WriteOptions::default() }
+    WriteOptions { user: "system:apiserver".to_owned(), ..WriteOptions::default() }
 }
 
 fn priority_classes() -> [Value; 2] {

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::{error::invalid_options, query::Query};
 
-/// How long the name of a manager may be.
-pub(crate) const FIELD_MANAGER_LENGTH_MAX: usize = 128;
+const FIELD_MANAGER_LENGTH_MAX: usize = 128;
 
 /// Which revision a list must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,8 +172,7 @@ pub(crate) struct MutationOptions {
 }
 
 impl MutationOptions {
-    /// Reads and checks the options; `kind` is `CreateOptions`, `UpdateOptions`, `PatchOptions` or,
-    /// for those of a patch that is applied, `ApplyOptions`.
+    /// Reads and checks the options; `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
     pub(crate) fn read(query: &Query, kind: &str) -> Result<Self, Status> {
         let field_manager = query.text("fieldManager").to_owned();
         let mut errors = ErrorList::new();
@@ -183,14 +181,6 @@ impl MutationOptions {
                 &Path::new("force"),
                 "may not be specified for non-apply patch",
             ));
-        }
-        let (kind, is_apply) = match kind {
-            "ApplyOptions" => ("PatchOptions", true),
-            kind => (kind, false),
-        };
-        if is_apply && field_manager.is_empty() {
-            let path = Path::new("fieldManager");
-            errors.push(FieldError::required(&path, "is required for apply patch"));
         }
         errors.extend(field_manager_errors(&field_manager));
         let dry_run: Vec<&str> = query.all("dryRun").collect();

@@ -2,11 +2,7 @@
 
 use lockstep_api::{Status, decode::FieldValidation};
 
-use super::{
-    Plan, Scene, not_found,
-    owners::{self, Owners},
-    update,
-};
+use super::{Plan, Scene, not_found, update};
 use crate::patch::Patch;
 
 /// Plans the change of the object `name`, or of the part `sub` names, by a patch.
@@ -24,14 +20,9 @@ pub fn patch(
         update::check_stated(scene, name, members, old)?;
     }
     let current = scene.shown(old);
-    let mut patched = if patch.names_owners() {
-        patch.apply(scene.resource, &owners::with_owners(&current, old), validation)
-    } else {
-        patch.apply(scene.resource, &current, validation)
-    }?;
+    let patched = patch.apply(scene.resource, &current, validation)?;
     update::check_preconditions(scene, name, &patched.object, old)?;
-    let owners = Owners::stated(&mut patched.object);
-    let mut plan = update::replace(scene, sub, (old, &current), patched.object, owners)?;
+    let mut plan = update::replace(scene, sub, (old, &current), patched.object)?;
     plan.warnings.splice(0..0, patched.warnings);
     Ok(plan)
 }
