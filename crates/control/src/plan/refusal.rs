@@ -44,7 +44,7 @@ impl RefusalKind {
             (409, _) => Self::Conflict,
             // A patch that does not fit was made for another version, and is applied before
             // versions are compared.
-            (422, _) if message.contains("operation does not apply") => Self::Conflict,
+            (422, _) if is_unfit(message) => Self::Conflict,
             // Whoever waited too long for it does not know what it did.
             (408, _) => Self::Other,
             (400..=499, _) => Self::Refused,
@@ -59,6 +59,13 @@ fn is_of_another(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }
 
+/// Whether a patch does not fit: in the words of the embedded API server, or in those of others,
+/// which do not say what was wrong with it.
+fn is_unfit(message: &str) -> bool {
+    message.contains("operation does not apply")
+        || message == "the server rejected our request due to an error in our request"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +73,7 @@ mod tests {
     #[test]
     fn answers_are_understood() {
         let uid = "the UID in the precondition (a) does not match the UID in record (b)";
+        let unfit = "the server rejected our request due to an error in our request";
         let cases = [
             (404, "NotFound", "", "", RefusalKind::NotFound),
             (409, "AlreadyExists", "", "", RefusalKind::AlreadyExists),
@@ -75,6 +83,7 @@ mod tests {
             (403, "Forbidden", "", "", RefusalKind::Refused),
             (422, "Invalid", "", "FieldValueInvalid", RefusalKind::Refused),
             (422, "", "remove operation does not apply: doc ...", "", RefusalKind::Conflict),
+            (422, "Invalid", unfit, "", RefusalKind::Conflict),
             (408, "Timeout", "", "", RefusalKind::Other),
             (500, "InternalError", "", "", RefusalKind::Other),
         ];
