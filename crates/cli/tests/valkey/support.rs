@@ -154,6 +154,23 @@ impl Fleet {
         fleet
     }
 
+    /// An agent for each place, around a worker that takes a second to end, and terms that let it:
+    /// a restart is under way for long enough to be met in its middle.
+    pub(crate) fn slow_to_end(valkey: &Valkey, slots: u32) -> (Self, Terms) {
+        let script = "trap 'sleep 1; exit 0' TERM; \
+            echo epoch $LOCKSTEP_EPOCH $SLOT $$ >> log; while :; do sleep 0.05; done";
+        let mut terms = terms(slots);
+        terms.grace = Duration::from_secs(3);
+        let mut fleet = Self::empty();
+        for slot in 0..slots {
+            let pod = format!("pod-{slot}");
+            let mut agent = fleet.agent(&pod, &valkey.url(), &ticket(JOB, 1), script);
+            agent.env("SLOT", slot.to_string()).env("LOCKSTEP_GRACE", "3s");
+            fleet.agents.push(agent.spawn().expect("an agent starts"));
+        }
+        (fleet, terms)
+    }
+
     pub(crate) fn join(&mut self, slot: u32, url: &str, variables: &[(&str, &str)]) {
         let mut command = self.agent(&format!("pod-{slot}"), url, &ticket(JOB, 1), WORK);
         command.env("SLOT", slot.to_string()).envs(variables.iter().copied());
@@ -165,9 +182,10 @@ impl Fleet {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockstep"));
         let log = fs::File::options().append(true).create(true).open(self.said());
         command
-            .args(["agent", "--bus", url, "--pod", pod, "--grace", "300ms", "--log", "error"])
+            .args(["agent", "--bus", url, "--pod", pod, "--log", "error"])
             .args(["--", "sh", "-c", script])
             .env("LOCKSTEP_TICKET", ticket)
+            .env("LOCKSTEP_GRACE", "300ms")
             .current_dir(self.folder.path())
             .stdout(Stdio::null())
             .stderr(log.expect("a file"));
