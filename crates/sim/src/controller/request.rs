@@ -56,11 +56,16 @@ pub(crate) fn send(
         format!("{number}{how} {said}: {}", call.told(key))
     });
     match &answer {
-        Err(status) if status.code == 400 || (status.code == 422 && !call.may_wait()) => {
+        Err(status) if is_pointless(status) && (status.code == 400 || !call.may_wait()) => {
             Err(Violation(format!("the API refuses to {}: {status}", call.told(key))))
         }
         Ok(_) | Err(_) => Ok(answer),
     }
+}
+
+/// Whether no change of anything else would make the API take such a request.
+fn is_pointless(status: &Status) -> bool {
+    matches!(status.code, 400 | 422) && refusal(status).kind == RefusalKind::Refused
 }
 
 /// Writes a status over the version of the object it was decided on.
