@@ -96,6 +96,8 @@ fn worlds_that_once_went_wrong_go_right() {
     kept(&Setup::sampled(39861));
     // A leader that did not know that it was replaced sent a worker away, not knowing its place.
     [53848, 62210].into_iter().for_each(|seed| drop(kept(&Setup::sampled(seed))));
+    // What was completed for the generation of the job was taken for that of a store gone back.
+    kept(&Setup::sampled(48207));
     // A worker that succeeds alone while its pod is deleted has succeeded.
     [16657, 26547, 43007, 57037, 87317]
         .into_iter()

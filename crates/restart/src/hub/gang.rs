@@ -339,7 +339,8 @@ impl Task {
                 self.machine.pod_excused(seat.slot, seat.pod, is_excused);
             }
             Input::PodGone { seat, is_done } => {
-                self.machine.pod_gone(seat.slot, seat.pod, is_done, now);
+                let completed = is_done.then_some(seat.generation);
+                self.machine.pod_gone(seat.slot, seat.pod, completed, now);
             }
             Input::PodsKnown => self.machine.pods_known(now),
             Input::Suspended(is_suspended) => self.machine.suspended(is_suspended, now),

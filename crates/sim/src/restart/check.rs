@@ -288,8 +288,13 @@ impl Checks {
             self.fail("S8", &format!("{now:?} after the job was deleted"));
         }
         // Pods that are made anew are a restart of their own.
-        self.causes += u32::from(now.generation > self.generation);
-        self.generation = self.generation.max(now.generation);
+        if now.generation > self.generation {
+            self.generation = now.generation;
+            self.causes += 1;
+            // Whatever was done has to be done again.
+            self.done.clear();
+            self.well.clear();
+        }
         let is_same = |it: Written| (it.generation, it.epoch) == (now.generation, now.epoch);
         if let Some(before) = before {
             let is_back = (now.generation, now.epoch) < (before.generation, before.epoch);

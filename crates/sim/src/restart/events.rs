@@ -24,7 +24,10 @@ pub(super) enum Answer {
 pub(super) enum PodNews {
     Seen,
     Ending,
-    Gone { is_done: bool },
+    /// With its generation, if it has completed.
+    Gone {
+        completed: Option<u32>,
+    },
     AllKnown,
 }
 

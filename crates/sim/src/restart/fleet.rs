@@ -49,7 +49,26 @@ pub(super) struct Pod {
     pub(super) life: Option<Life>,
     pub(super) is_ending: bool,
     pub(super) is_gone: bool,
+    pub(super) is_done: bool,
     pub(super) cut_until: u64,
+}
+
+impl Pod {
+    pub(super) const fn new(slot: u32, generation: u32) -> Self {
+        let life = None;
+        let (is_ending, is_gone, is_done) = (false, false, false);
+        Self { slot, generation, life, is_ending, is_gone, is_done, cut_until: 0 }
+    }
+
+    /// What somebody who has just begun to lead is told of it.
+    pub(super) fn news(&self) -> Option<PodNews> {
+        match (self.is_gone, self.is_ending) {
+            (true, _) if self.is_done => Some(PodNews::Gone { completed: Some(self.generation) }),
+            (true, _) => None,
+            (false, true) => Some(PodNews::Ending),
+            (false, false) => Some(PodNews::Seen),
+        }
+    }
 }
 
 /// The clock of a process that began at `born` and runs at `rate` percent.
@@ -321,13 +340,17 @@ impl World {
     fn pod_ended(&mut self, number: u64, is_done: bool) {
         let Some(pod) = self.pods.get_mut(&number).filter(|pod| !pod.is_gone) else { return };
         pod.is_gone = true;
+        pod.is_done = is_done;
         pod.life = None;
-        let slot = pod.slot;
+        let (slot, generation) = (pod.slot, pod.generation);
+        let completed = is_done.then_some(generation);
+        // Its Job may be gone, and there be another one that knows nothing of it.
+        let is_done = is_done && generation >= self.vault_generation;
         if is_done {
             self.done.insert(slot);
         }
         self.note(Fact::PodEnded { slot, is_done });
-        self.tell_leaders_of_pod(slot, number, PodNews::Gone { is_done });
+        self.tell_leaders_of_pod(slot, number, PodNews::Gone { completed });
         self.fill(slot);
     }
 

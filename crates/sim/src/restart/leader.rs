@@ -63,16 +63,10 @@ impl World {
         };
         self.leaders.insert(id, leader);
         self.leading = Some(id);
-        let pods: Vec<_> =
-            self.pods.iter().map(|(pod, it)| (it.slot, *pod, it.is_gone, it.is_ending)).collect();
-        for (slot, pod, is_gone, is_ending) in pods {
-            let is_done = self.done.contains(&slot);
-            match (is_gone, is_ending) {
-                (true, _) if is_done => self.news(id, slot, pod, PodNews::Gone { is_done }),
-                (true, _) => {}
-                (false, true) => self.news(id, slot, pod, PodNews::Ending),
-                (false, false) => self.news(id, slot, pod, PodNews::Seen),
-            }
+        let found: Vec<_> =
+            self.pods.iter().filter_map(|(pod, it)| Some((it.slot, *pod, it.news()?))).collect();
+        for (slot, pod, news) in found {
+            self.news(id, slot, pod, news);
         }
         self.news(id, 0, 0, PodNews::AllKnown);
         if self.is_lossy {
@@ -242,6 +236,7 @@ impl World {
         }
         if record.generation > self.vault_generation {
             self.vault_generation = record.generation;
+            self.done.clear();
             let delay = self.micros(5_000, 200_000) + self.api_delay();
             self.after(delay, Event::Sweep { generation: record.generation });
         }
@@ -341,7 +336,7 @@ impl World {
         self.leader(id, |machine, now| match news {
             PodNews::Seen => machine.pod_seen(slot, pod, now),
             PodNews::Ending => machine.pod_ending(slot, pod, now),
-            PodNews::Gone { is_done } => machine.pod_gone(slot, pod, is_done, now),
+            PodNews::Gone { completed } => machine.pod_gone(slot, pod, completed, now),
             PodNews::AllKnown => machine.pods_known(now),
         });
     }

@@ -267,9 +267,7 @@ impl World {
         }
         let (number, generation) = (self.next_id(), self.vault_generation);
         self.tell(|| format!("pod {number} for worker {slot}, generation {generation}"));
-        let pod =
-            Pod { slot, generation, life: None, is_ending: false, is_gone: false, cut_until: 0 };
-        self.pods.insert(number, pod);
+        self.pods.insert(number, Pod::new(slot, generation));
         self.tell_leaders_of_pod(slot, number, PodNews::Seen);
         let delay = self.micros(100_000, 3_000_000);
         self.after(delay, Event::Boot { pod: number });

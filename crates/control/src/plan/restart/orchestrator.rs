@@ -222,9 +222,9 @@ impl Orchestrator {
         self.slots.pod_excused(slot, pod, is_excused);
     }
 
-    /// A pod has ended or vanished; `is_done` if it has completed.
-    pub fn pod_gone(&mut self, slot: u32, pod: u64, is_done: bool, now: Moment) {
-        self.slots.pod_gone(slot, pod, is_done, &self.record);
+    /// A pod has ended or vanished; `completed` is its generation if it has completed.
+    pub fn pod_gone(&mut self, slot: u32, pod: u64, completed: Option<u32>, now: Moment) {
+        self.slots.pod_gone(slot, pod, completed, &self.record);
         self.note_stages(now);
         self.decide(now);
     }

@@ -163,7 +163,7 @@ impl Gang {
     fn lose_pod(&mut self, slot: u32) {
         let seat = self.seats.remove(&slot).unwrap();
         let now = self.now;
-        self.leader().pod_gone(slot, seat.identity.pod, false, now);
+        self.leader().pod_gone(slot, seat.identity.pod, None, now);
         self.settle();
     }
 

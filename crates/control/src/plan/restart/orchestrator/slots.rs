@@ -44,8 +44,9 @@ pub(super) struct Slot {
     is_ending: bool,
     /// Whether it has ended or vanished.
     is_gone: bool,
-    /// Whether it has completed.
-    is_done: bool,
+    /// Its generation, if it has completed. What was done for an earlier generation of the gang is
+    /// to be done again.
+    completed: Option<u32>,
     /// Whether its Job would not count its end.
     is_excused: bool,
     /// Whether it was made in place of another one since the gang began to gather.
@@ -78,7 +79,7 @@ impl Slot {
         pod: 0,
         is_ending: false,
         is_gone: false,
-        is_done: false,
+        completed: None,
         is_excused: false,
         is_replacement: false,
         older: Vec::new(),
@@ -138,7 +139,7 @@ impl Slot {
     }
 
     fn standing(&self, record: &Record, are_pods_known: bool) -> Standing {
-        if self.is_done {
+        if self.completed >= Some(record.generation) {
             return Standing::Finished;
         }
         match record.phase {
@@ -454,16 +455,16 @@ impl Slots {
         }
     }
 
-    /// A pod has ended, or vanished; `is_done` if it has completed.
-    pub(super) fn pod_gone(&mut self, at: u32, pod: u64, is_done: bool, record: &Record) {
-        let is_done = is_done && at < self.len();
+    /// A pod has ended, or vanished; `completed` is its generation if it has completed.
+    pub(super) fn pod_gone(&mut self, at: u32, pod: u64, completed: Option<u32>, record: &Record) {
+        let completed = completed.filter(|_| at < self.len());
         self.note(at, record, |slot| {
             slot.older.retain(|older| *older != pod);
             if pod >= slot.pod {
                 slot.pod = pod;
                 slot.is_gone = true;
                 slot.is_live = false;
-                slot.is_done = is_done;
+                slot.completed = completed;
             }
         });
     }
@@ -557,7 +558,7 @@ fn note_pod(slot: &mut Slot, pod: u64) {
     slot.pod = pod;
     slot.is_ending = false;
     slot.is_gone = false;
-    slot.is_done = false;
+    slot.completed = None;
     slot.is_excused = false;
     slot.is_live = false;
     slot.session = 0;

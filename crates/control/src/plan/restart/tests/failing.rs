@@ -102,7 +102,7 @@ fn where_workers_do_not_rejoin_one_that_has_succeeded_may_go() {
     assert_eq!(gang.seat_of(0).exit, Some(0));
     let (pod, now) = (gang.seat_of(0).identity.pod, gang.now);
     gang.seats.remove(&0);
-    gang.leader().pod_gone(0, pod, true, now);
+    gang.leader().pod_gone(0, pod, Some(1), now);
     gang.exits(1, 1);
     gang.settle();
     assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
@@ -110,6 +110,27 @@ fn where_workers_do_not_rejoin_one_that_has_succeeded_may_go() {
     gang.exits(2, 0);
     gang.settle();
     assert_eq!(gang.phase(), Phase::Succeeding);
+}
+
+// rule: in-place-restart F29
+#[test]
+fn what_was_done_before_all_pods_were_made_anew_is_done_again() {
+    let mut gang = Gang::running(Terms { is_rejoining: false, ..terms(2) });
+    gang.exits(0, 0);
+    gang.settle();
+    let done = [0, 1].map(|slot| gang.seats.remove(&slot).expect("it was there").identity.pod);
+    let now = gang.now;
+    // The end of the other one is heard of when the job has been restarted already.
+    gang.leader().pod_gone(0, done[0], Some(1), now);
+    gang.leader().regenerated(2, true, now);
+    gang.settle();
+    gang.leader().pod_gone(1, done[1], Some(1), now);
+    gang.settle();
+    assert_eq!(gang.phase(), Phase::Forming, "nobody of this generation is done");
+    gang.join(0);
+    gang.join(1);
+    assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(1); 2]));
+    assert_eq!(gang.record().restarts.counted, 1);
 }
 
 /// Worker 0 of three has succeeded, and something that it had started is left.
@@ -158,14 +179,14 @@ fn a_worker_that_was_let_go_proves_nothing_when_others_are_to_stay() {
     gang.settle();
     let (pod, now) = (gang.seat_of(0).identity.pod, gang.now);
     gang.seats.remove(&0);
-    gang.leader().pod_gone(0, pod, true, now);
+    gang.leader().pod_gone(0, pod, Some(1), now);
     gang.terms.is_rejoining = true;
     let terms = gang.terms.clone();
     gang.leader().amended(terms, now);
     gang.settle();
     assert_eq!(gang.phase(), Phase::Running, "two of three have not succeeded");
     gang.take_over();
-    gang.leader().pod_gone(0, pod, true, now);
+    gang.leader().pod_gone(0, pod, Some(1), now);
     gang.settle();
     assert_ne!(gang.phase(), Phase::Succeeding, "nor for the next leader");
 }

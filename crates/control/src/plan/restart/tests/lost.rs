@@ -51,7 +51,7 @@ fn nobody_is_released_while_an_earlier_pod_may_still_run() {
     agent.ordered(&told.expect("it is told something"), now);
     assert!(agent.effects().any(|effect| effect == AgentEffect::Terminate));
 
-    gang.leader().pod_gone(0, old.identity.pod, false, now);
+    gang.leader().pod_gone(0, old.identity.pod, None, now);
     gang.settle();
     assert_eq!(gang.runs(), [Some(1); 2]);
 }
@@ -199,7 +199,7 @@ fn those_who_do_not_come_are_replaced_and_then_everything_is() {
     gang.seats.clear();
     for (slot, pod) in pods {
         let now = gang.now;
-        gang.leader().pod_gone(slot, pod, false, now);
+        gang.leader().pod_gone(slot, pod, None, now);
         gang.join(slot);
     }
     assert_eq!((gang.phase(), gang.runs()), (Phase::Running, vec![Some(2); 3]));
@@ -241,7 +241,7 @@ fn pods_that_are_replaced_again_and_again_do_not_put_off_the_next_rung_for_ever(
         again(&mut gang);
         again(&mut gang);
         let now = gang.now;
-        gang.leader().pod_gone(2, pod, false, now);
+        gang.leader().pod_gone(2, pod, None, now);
         gang.settle();
     }
     assert!(gang.replaced().len() > 5, "{:?}", gang.replaced());

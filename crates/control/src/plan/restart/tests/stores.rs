@@ -98,7 +98,7 @@ fn a_store_that_has_lost_the_end_is_told_of_it() {
     let done = gang.seats.remove(&0).expect("it was there").identity.pod;
     gang.take_over();
     let now = gang.now;
-    gang.leader().pod_gone(0, done, true, now);
+    gang.leader().pod_gone(0, done, Some(1), now);
     gang.settle();
     assert_eq!(gang.phase(), Phase::Succeeding, "nobody completes before success is decided");
 }
@@ -146,7 +146,7 @@ fn an_end_that_was_learned_from_pods_stays_when_somebody_knows_of_a_later_epoch(
     gang.leader = None;
     gang.take_over();
     let now = gang.now;
-    gang.leader().pod_gone(0, done, true, now);
+    gang.leader().pod_gone(0, done, Some(1), now);
     gang.settle();
     assert_eq!((gang.phase(), gang.record().epoch), (Phase::Succeeding, 0));
     gang.seat_of(1).hears = true;
