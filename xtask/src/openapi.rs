@@ -240,6 +240,7 @@ struct Types {
 }
 
 #[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct GoType {
     kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -250,6 +251,8 @@ struct GoType {
     is_message: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     fields: Vec<GoField>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    map_type: String,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -272,6 +275,10 @@ struct GoField {
     list_type: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     list_keys: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    map_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_default: Option<Value>,
 }
 
 fn go_types(scratch: &Path) -> Result<Types> {
@@ -295,12 +302,23 @@ fn go_types(scratch: &Path) -> Result<Types> {
     Ok(serde_json::from_slice(&go(scratch, &arguments)?)?)
 }
 
-/// Adds `x-kubernetes-list-type` and `-list-map-keys`, which Go only has as comments.
+/// Adds `x-kubernetes-list-type`, `-list-map-keys` and `-map-type`, which Go only has as comments,
+/// and what the keys of lists are when they are left out.
 fn add_list_semantics(types: &mut Types, published: &BTreeMap<String, Value>) {
+    let keys = list_keys(published);
     for (name, go_type) in &mut types.types {
         let Some(schema) = published.get(name) else { continue };
+        if let Some(map_type) = schema["x-kubernetes-map-type"].as_str() {
+            map_type.clone_into(&mut go_type.map_type);
+        }
         for field in &mut go_type.fields {
             let property = &schema["properties"][&field.name];
+            if let Some(map_type) = property["x-kubernetes-map-type"].as_str() {
+                map_type.clone_into(&mut field.map_type);
+            }
+            if keys.contains(&(name.as_str(), field.name.as_str())) {
+                field.key_default = property.get("default").cloned();
+            }
             if let Some(list_type) = property["x-kubernetes-list-type"].as_str() {
                 list_type.clone_into(&mut field.list_type);
             }
@@ -310,6 +328,21 @@ fn add_list_semantics(types: &mut Types, published: &BTreeMap<String, Value>) {
             }
         }
     }
+}
+
+/// The fields by which elements of some list are told apart: the schema they are in, their name.
+fn list_keys(published: &BTreeMap<String, Value>) -> BTreeSet<(&str, &str)> {
+    let mut keys = BTreeSet::new();
+    let properties = published.values().filter_map(|it| it["properties"].as_object()).flatten();
+    for (_, property) in properties {
+        let items = &property["items"];
+        let target = items.get("$ref").or_else(|| items["allOf"][0].get("$ref"));
+        let Some(target) = target.and_then(Value::as_str) else { continue };
+        let name = target.rsplit('/').next().unwrap_or(target);
+        let listed = property["x-kubernetes-list-map-keys"].as_array().into_iter().flatten();
+        keys.extend(listed.filter_map(Value::as_str).map(|key| (name, key)));
+    }
+    keys
 }
 
 fn go(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>> {

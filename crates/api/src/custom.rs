@@ -13,3 +13,15 @@ pub mod published;
 
 pub use check::{Checked, by_definition, check, duplicates, fill};
 pub use printed::{Printed, columns, row};
+
+/// What writes of a custom kind cannot change: through `/status` nothing but the status.
+pub(crate) fn reset_fields(
+    has_status: bool,
+    part: Option<&str>,
+) -> &'static [&'static [&'static str]] {
+    match part {
+        Some("status") => &[&["metadata"], &["spec"]],
+        _ if has_status => &[&["status"]],
+        _ => &[],
+    }
+}

@@ -25,7 +25,7 @@ pub mod names;
 pub mod openapi;
 pub mod pod;
 pub mod quantity;
-mod quote;
+pub mod quote;
 pub mod rbac;
 pub mod re2;
 pub mod reasons;

@@ -192,7 +192,7 @@ mod tests {
                 }
                 patched.push(patch["x-kubernetes-group-version-kind"]["kind"].clone());
                 let parameters = patch["parameters"].as_array().unwrap();
-                for name in ["dryRun", "fieldValidation", "fieldManager"] {
+                for name in ["dryRun", "fieldValidation", "fieldManager", "force"] {
                     assert!(parameters.iter().any(|p| p["name"] == name), "{path} {name}");
                 }
             }

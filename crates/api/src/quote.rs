@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A string in double quotes, as Go's `%q` prints it.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

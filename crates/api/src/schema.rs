@@ -8,6 +8,8 @@ mod load;
 
 use std::sync::LazyLock;
 
+use serde_json::Value;
+
 /// How the value of a field is represented in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -67,6 +69,8 @@ pub(crate) struct Type {
     is_message: bool,
     /// Sorted by name.
     fields: Vec<Field>,
+    /// Whether values have one owner as a whole.
+    is_atomic: bool,
 }
 
 /// One field of a struct.
@@ -87,6 +91,10 @@ pub(crate) struct Field {
     strategies: Strategies,
     list_type: Option<&'static str>,
     list_keys: Vec<&'static str>,
+    /// Whether an object here has one owner as a whole, if that differs from its type.
+    is_atomic: Option<bool>,
+    /// What it is when it is left out, for fields by which the elements of a list are matched.
+    key_default: Option<Value>,
 }
 
 /// The patch strategies of a field.
@@ -194,6 +202,16 @@ impl SchemaNode {
         self.field.map(|field| field.list_keys.as_slice()).unwrap_or_default()
     }
 
+    /// Whether server-side apply takes the object here as a whole.
+    pub fn is_atomic(&self) -> bool {
+        self.field.and_then(|field| field.is_atomic).unwrap_or(self.node.is_atomic)
+    }
+
+    /// What the field here is when it is left out, if the elements of a list are matched by it.
+    pub fn key_default(&self) -> Option<&'static Value> {
+        self.field?.key_default.as_ref()
+    }
+
     /// The fields of a struct, sorted by name.
     pub(crate) fn fields(&self) -> &'static [Field] {
         &self.node.fields
@@ -271,6 +289,22 @@ mod tests {
         let ports = walk(&["spec", "containers", "[]", "ports"]);
         assert_eq!(ports.list_type(), Some("map"));
         assert_eq!(ports.list_keys(), ["containerPort", "protocol"]);
+        let protocol = walk(&["spec", "containers", "[]", "ports", "[]", "protocol"]);
+        assert_eq!(protocol.key_default(), Some(&Value::from("TCP")));
+    }
+
+    #[test]
+    fn some_objects_have_one_owner_as_a_whole() {
+        let cases: &[(&[&str], bool)] = &[
+            (&["metadata", "labels"], false),
+            (&["metadata", "ownerReferences", "[]"], true),
+            (&["spec", "nodeSelector"], true),
+            (&["spec", "securityContext"], false),
+            (&["spec", "imagePullSecrets", "[]"], true),
+        ];
+        for (path, want) in cases {
+            assert_eq!(walk(path).is_atomic(), *want, "{path:?}");
+        }
     }
 
     #[test]

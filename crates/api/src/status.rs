@@ -234,6 +234,11 @@ impl Status {
         })
     }
 
+    /// 409: an apply would take fields from others.
+    pub fn apply_conflict(message: impl Into<String>) -> Self {
+        Self::failure(409, "Conflict", message)
+    }
+
     /// 409: the object changed since the client read it.
     pub fn modified(resource: &Resource, name: &str) -> Self {
         Self::conflict(
@@ -320,6 +325,11 @@ impl Status {
                 causes: vec![Cause { message: message.to_string(), ..Cause::default() }],
                 ..Details::default()
             })
+    }
+
+    /// 500 without a reason: what upstream did not expect a client to do.
+    pub fn unexpected(message: impl Into<String>) -> Self {
+        Self::failure(500, "", message)
     }
 
     /// 503: not now.

@@ -129,6 +129,16 @@ pub trait Strategy: Send + Sync {
         false
     }
 
+    /// What a write through the main resource, or through the subresource `part`, cannot change
+    /// and nobody comes to own by it.
+    fn reset_fields(&self, part: Option<&str>) -> &'static [&'static [&'static str]] {
+        match part {
+            Some("status") => &[&["spec"]],
+            _ if self.has_status() => &[&["status"]],
+            _ => &[],
+        }
+    }
+
     /// Whether `metadata.generation` is kept (1 at creation, one more for each change outside
     /// `metadata` and `status`).
     fn has_generation(&self) -> bool {

@@ -29,7 +29,9 @@ Examples:
   lockstep apply -f manifests/ -R         every manifest of a folder and the folders in it
   generate | lockstep apply -f -          standard input
   lockstep apply -f pod.yaml --dry-run=server
-                                          what would happen, as the server sees it")]
+                                          what would happen, as the server sees it
+  lockstep apply -f pod.yaml --server-side
+                                          change nothing that somebody else has set")]
 pub(crate) struct Options {
     /// A file, a folder, or - for standard input; may be given more than once
     #[arg(short, long = "filename", required = true, value_name = "FILE")]
@@ -44,6 +46,15 @@ pub(crate) struct Options {
     /// Print the objects: name, json or yaml
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Shown>,
+    /// Let the server merge, and refuse to change what others own
+    #[arg(long)]
+    server_side: bool,
+    /// With --server-side: take from others what they own
+    #[arg(long, requires = "server_side")]
+    force_conflicts: bool,
+    /// With --server-side: who owns what is applied
+    #[arg(long, default_value = "lockstep", value_name = "NAME")]
+    field_manager: String,
     #[command(flatten)]
     connection: Connection,
 }
@@ -88,12 +99,16 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// The object as text.
+    /// The object as text, without those who own its fields.
     pub(crate) fn render(self, resource: &Resource, object: &Value) -> String {
+        let mut object = object.clone();
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.remove("managedFields");
+        }
         match self {
-            Self::Name => get::name_line(resource, object),
-            Self::Json => get::json(object),
-            Self::Yaml => format!("---\n{}", manifest::yaml::render(object)),
+            Self::Name => get::name_line(resource, &object),
+            Self::Json => get::json(&object),
+            Self::Yaml => format!("---\n{}", manifest::yaml::render(&object)),
         }
     }
 }
@@ -107,6 +122,8 @@ pub(crate) enum Outcome {
     Configured,
     /// It said so already.
     Unchanged,
+    /// It says so now; only the server knows what it said before.
+    ServerSide,
 }
 
 impl Outcome {
@@ -115,6 +132,7 @@ impl Outcome {
             Self::Created => "created",
             Self::Configured => "configured",
             Self::Unchanged => "unchanged",
+            Self::ServerSide => "serverside-applied",
         }
     }
 }
@@ -132,7 +150,10 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         let done = async {
             let place =
                 Place::of(&cluster, &catalog, manifest, options.connection.namespace.as_deref())?;
-            let applied = place.apply(&cluster, options.dry_run).await?;
+            let applied = match options.server_side {
+                true => place.apply_on_server(&cluster, options).await?,
+                false => place.apply(&cluster, options.dry_run).await?,
+            };
             match options.output {
                 Some(shown) => output::data(shown.render(place.resource, &applied.object))?,
                 None => {
@@ -265,6 +286,31 @@ impl<'c, 'm> Place<'c, 'm> {
             }
         }
         bail!("error: {} changes faster than it can be applied; try again", self.shown())
+    }
+
+    /// Lets the server make the object say what the manifest says.
+    async fn apply_on_server(&self, cluster: &Cluster, options: &Options) -> Result<Applied> {
+        self.must_be_named()?;
+        if options.dry_run == DryRun::Client {
+            return Err(usage("error: --dry-run=client doesn't work with --server-side"));
+        }
+        let force = options.force_conflicts.then(|| "true".to_owned());
+        let query = query(&[
+            ("fieldManager", Some(options.field_manager.clone())),
+            ("fieldValidation", Some("Strict".to_owned())),
+            ("force", force),
+            ("dryRun", options.dry_run.parameter()),
+        ]);
+        let path = self.resource.object(&self.namespace, &self.name) + &query;
+        let object = Value::Object(self.object.clone());
+        let content = Content::Configuration(&object);
+        match cluster.call("PATCH", &path, "application/json", content).await {
+            Ok(object) => Ok(Applied { outcome: Outcome::ServerSide, object }),
+            Err(refusal) => {
+                let doing = format!("error when applying {:?}", self.file);
+                Err(refusal.into_error(Some(&doing)))
+            }
+        }
     }
 
     /// Makes the object as the manifest says it, which must not be there yet.

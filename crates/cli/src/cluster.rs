@@ -38,6 +38,8 @@ pub(crate) enum Content<'a> {
     Json(&'a Value),
     /// A JSON merge patch.
     MergePatch(&'a Value),
+    /// What is to be true of an object.
+    Configuration(&'a Value),
 }
 
 /// What is accepted beside an object: a server that makes tables sends one.
@@ -154,6 +156,9 @@ impl Cluster {
             Content::Json(value) => (Some(JSON), value.to_string().into_bytes()),
             Content::MergePatch(value) => {
                 (Some("application/merge-patch+json"), value.to_string().into_bytes())
+            }
+            Content::Configuration(value) => {
+                (Some("application/apply-patch+yaml"), value.to_string().into_bytes())
             }
         };
         let mut request =

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail tests")]
 
 mod api {
+    mod apply;
     mod clients;
     mod errors;
     mod fuzz;

@@ -376,8 +376,9 @@ impl Api {
         let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
         let context = WriteContext { now: self.now, uid, user: "sim".to_owned() };
         let head = self.store.head().clone();
-        let scene =
-            Scene { view: &head, catalog: self.catalog, resource, namespace, context: &context };
+        let catalog = self.catalog;
+        let (view, context, manager) = (&head, &context, None);
+        let scene = Scene { view, catalog, resource, namespace, context, manager };
         let plan = plan(&scene)?;
         let staged = self.store.stage(plan.change).expect("nobody else writes meanwhile");
         self.store.publish(staged.revision, self.now);

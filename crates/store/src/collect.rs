@@ -48,6 +48,7 @@ impl<'a> View<'a> {
             resource,
             namespace,
             context: self.context,
+            manager: None,
         }
     }
 }

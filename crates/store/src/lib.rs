@@ -10,7 +10,9 @@
 
 pub mod change;
 pub mod collect;
+pub mod fields;
 pub mod log;
+pub mod managed;
 pub mod object;
 pub mod page;
 pub mod patch;

@@ -1,5 +1,7 @@
 //! One version of one object: accepted JSON, encoded once, with what is asked most beside it.
 
+mod body;
+
 use std::{borrow::Cow, ops::Range};
 
 use bytes::Bytes;
@@ -11,20 +13,24 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use crate::Revision;
+use crate::{Revision, managed};
 
 /// What stands before the digits of the resourceVersion.
 const VERSION_MEMBER: &[u8] = b"\"resourceVersion\":\"";
+/// What stands before the list of owners.
+const MANAGED_MEMBER: &[u8] = b"\"managedFields\":";
 
 /// One version of one object. Shared by the tables, the history and everyone who watches.
 #[derive(Debug)]
 pub struct Object {
     /// The metadata, parsed.
     pub meta: Meta,
-    /// The JSON without `apiVersion` and `kind`.
+    /// The JSON without `apiVersion` and `kind`, with `metadata.managedFields`.
     pub body: Bytes,
     /// Where in `body` the metadata is.
     metadata: Range<usize>,
+    /// Where in `body` the value of `metadata.managedFields` is; nowhere when there is none.
+    managed: Range<usize>,
     /// Where in `body` the digits of `metadata.resourceVersion` are.
     version: Range<usize>,
     /// The values of the kind's selectable fields, in the kind's order.
@@ -48,9 +54,38 @@ impl Selectors {
 }
 
 impl Object {
-    /// The JSON, parsed.
+    /// The JSON, parsed, without `metadata.managedFields`, which few look at.
     pub fn json(&self) -> Json {
-        serde_json::from_slice(&self.body).expect("the body was encoded from a JSON object")
+        body::parse(&self.body).expect("the body was encoded from a JSON object").0
+    }
+
+    /// The JSON of `metadata.managedFields`; empty when there is none.
+    pub fn managed(&self) -> &[u8] {
+        &self.body[self.managed.clone()]
+    }
+
+    /// [`Object::body`] in two parts, between which `metadata.managedFields` is left out.
+    pub fn bare(&self) -> [&[u8]; 2] {
+        self.without_managed(0..self.body.len())
+    }
+
+    /// [`Object::metadata_json`] in two parts, between which `managedFields` is left out.
+    pub fn bare_metadata(&self) -> [&[u8]; 2] {
+        self.without_managed(self.metadata.clone())
+    }
+
+    fn without_managed(&self, part: Range<usize>) -> [&[u8]; 2] {
+        if self.managed.is_empty() {
+            return [&self.body[part], &[]];
+        }
+        let mut start = self.managed.start - MANAGED_MEMBER.len();
+        let mut end = self.managed.end;
+        if self.body.get(end) == Some(&b',') {
+            end += 1;
+        } else if self.body[start - 1] == b',' {
+            start -= 1;
+        }
+        [&self.body[part.start..start], &self.body[end..part.end]]
     }
 
     /// The JSON of the metadata alone, as it is in [`Object::body`].
@@ -99,14 +134,15 @@ impl Object {
         let meta = Meta { resource_version: revision, ..self.meta.clone() };
         let (body, version) = spliced(&self.body, self.version.clone(), revision);
         let metadata = self.metadata.start..self.metadata.end - self.version.len() + version.len();
-        Self { meta, body, metadata, version, fields: self.fields.clone() }
+        let (managed, fields) = (self.managed.clone(), self.fields.clone());
+        Self { meta, body, metadata, managed, version, fields }
     }
 
     /// Takes back an object that was persisted.
     pub fn recover(body: Bytes, strategy: &dyn Strategy) -> Result<Self, serde_json::Error> {
-        let json: Json = serde_json::from_slice(&body)?;
+        let (json, managed) = body::parse(&body)?;
         let revision = Meta::of(&json).resource_version;
-        Ok(Draft::new(&json, strategy).into_object(revision))
+        Ok(Draft::new(&json, managed, strategy).into_object(revision))
     }
 }
 
@@ -123,23 +159,26 @@ pub struct Draft {
     encoded: Vec<u8>,
     /// Where the metadata is.
     metadata: Range<usize>,
+    /// Where the value of `metadata.managedFields` is.
+    managed: Range<usize>,
     /// Where the digits of the resourceVersion go.
     version_at: usize,
     fields: Box<[Box<str>]>,
 }
 
 impl Draft {
-    /// Encodes `object`, which must be in the stored form. Its resourceVersion is left out.
-    pub fn new(object: &Json, strategy: &dyn Strategy) -> Self {
-        let mut encoded = Vec::with_capacity(1024);
-        let (metadata, version_at) = encode(object, &mut encoded);
+    /// Encodes `object`, which must be in the stored form. Its resourceVersion is left out; its
+    /// managed fields are those encoded in `managed`.
+    pub fn new(object: &Json, managed: &[u8], strategy: &dyn Strategy) -> Self {
+        let mut encoded = Vec::with_capacity(1024 + managed.len());
+        let Encoded { metadata, managed, version_at } = encode(object, managed, &mut encoded);
         let fields = strategy
             .selectable_fields()
             .iter()
             .map(|field| strategy.field_value(object, field).into())
             .collect();
         let meta = Meta { resource_version: 0, ..Meta::of(object) };
-        Self { meta, encoded, metadata, version_at, fields }
+        Self { meta, encoded, metadata, managed, version_at, fields }
     }
 
     /// The metadata, without a resourceVersion.
@@ -147,11 +186,15 @@ impl Draft {
         &self.meta
     }
 
-    /// Whether the encoding is that of `object`, the revision apart.
+    /// Whether the encoding is that of `object`, the revision and the times of owners apart.
     pub fn is_same_as(&self, object: &Object) -> bool {
-        let (head, tail) = self.encoded.split_at(self.version_at);
-        let rest = &object.body[object.version.end..];
-        object.version.start == head.len() && object.body.starts_with(head) && rest == tail
+        let (at, is) = (self.version_at, &self.encoded);
+        let (version, was) = (object.version.clone(), &object.body);
+        let (new, old) = (&self.managed, &object.managed);
+        is[..new.start] == was[..old.start]
+            && is[new.end..at] == was[old.end..version.start]
+            && is[at..] == was[version.end..]
+            && managed::is_same_but_for_times(&is[new.clone()], &was[old.clone()])
     }
 
     /// The object as it would be if it were written now, without a resourceVersion.
@@ -159,7 +202,8 @@ impl Draft {
         let body = unversioned(&self.encoded, self.version_at);
         let removed = self.encoded.len() - body.len();
         let metadata = self.metadata.start..self.metadata.end - removed;
-        Object { meta: self.meta, body, metadata, version: 0..0, fields: self.fields }
+        let (managed, fields) = (self.managed, self.fields);
+        Object { meta: self.meta, body, metadata, managed, version: 0..0, fields }
     }
 
     /// The object as written by `revision`.
@@ -167,7 +211,7 @@ impl Draft {
         let meta = Meta { resource_version: revision, ..self.meta };
         let (body, version) = spliced(&self.encoded, self.version_at..self.version_at, revision);
         let metadata = self.metadata.start..self.metadata.end + version.len();
-        Object { meta, body, metadata, version, fields: self.fields }
+        Object { meta, body, metadata, managed: self.managed, version, fields: self.fields }
     }
 }
 
@@ -189,12 +233,17 @@ fn spliced(encoded: &[u8], at: Range<usize>, revision: Revision) -> (Bytes, Rang
     (parts.concat().into(), at.start..at.start + digits.len())
 }
 
-/// Writes `object` with an empty `metadata.resourceVersion`; the answer is where the metadata is,
-/// and where the digits go.
-fn encode(object: &Json, out: &mut Vec<u8>) -> (Range<usize>, usize) {
-    const VERSION: &str = "resourceVersion";
-    let mut version_at = 0;
-    let mut metadata = 0..0;
+/// Where in an encoding something is.
+#[derive(Default)]
+struct Encoded {
+    metadata: Range<usize>,
+    managed: Range<usize>,
+    version_at: usize,
+}
+
+/// Writes `object` with its managed fields and an empty `metadata.resourceVersion`.
+fn encode(object: &Json, managed: &[u8], out: &mut Vec<u8>) -> Encoded {
+    let mut encoded = Encoded::default();
     out.push(b'{');
     for (key, value) in object {
         if out.len() > 1 {
@@ -202,39 +251,56 @@ fn encode(object: &Json, out: &mut Vec<u8>) -> (Range<usize>, usize) {
         }
         write_value(out, key);
         out.push(b':');
-        let Some(meta) = value.as_object().filter(|_| key == "metadata") else {
-            write_value(out, value);
-            continue;
-        };
-        metadata.start = out.len();
-        out.push(b'{');
-        // Keys stay in order, so that bytes can be compared.
-        for (key, value) in meta.iter().filter(|(key, _)| key.as_str() < VERSION) {
-            write_member(out, key, value);
-            out.push(b',');
+        match value.as_object().filter(|_| key == "metadata") {
+            Some(meta) => encoded = encode_metadata(meta, managed, out),
+            None => write_value(out, value),
         }
-        out.extend_from_slice(VERSION_MEMBER);
-        version_at = out.len();
-        out.push(b'"');
-        for (key, value) in meta.iter().filter(|(key, _)| key.as_str() > VERSION) {
-            out.push(b',');
-            write_member(out, key, value);
-        }
-        out.push(b'}');
-        metadata.end = out.len();
     }
-    if version_at == 0 {
+    if encoded.version_at == 0 {
         let comma = if out.len() > 1 { "," } else { "" };
         out.extend_from_slice(format!("{comma}\"metadata\":").as_bytes());
-        metadata.start = out.len();
-        out.push(b'{');
-        out.extend_from_slice(VERSION_MEMBER);
-        version_at = out.len();
-        out.extend_from_slice(b"\"}");
-        metadata.end = out.len();
+        encoded = encode_metadata(&Json::new(), managed, out);
     }
     out.push(b'}');
-    (metadata, version_at)
+    encoded
+}
+
+fn encode_metadata(meta: &Json, managed: &[u8], out: &mut Vec<u8>) -> Encoded {
+    const MANAGED: &str = "managedFields";
+    const VERSION: &str = "resourceVersion";
+    let mut encoded = Encoded::default();
+    encoded.metadata.start = out.len();
+    out.push(b'{');
+    // Keys stay in order, so that bytes can be compared.
+    for (key, value) in meta.iter().filter(|(key, _)| key.as_str() < MANAGED) {
+        write_member(out, key, value);
+        out.push(b',');
+    }
+    if !managed.is_empty() {
+        out.extend_from_slice(MANAGED_MEMBER);
+        encoded.managed.start = out.len();
+        out.extend_from_slice(managed);
+        encoded.managed.end = out.len();
+        out.push(b',');
+    } else {
+        encoded.managed = out.len()..out.len();
+    }
+    for (key, value) in meta {
+        if (MANAGED..VERSION).contains(&key.as_str()) && key != MANAGED {
+            write_member(out, key, value);
+            out.push(b',');
+        }
+    }
+    out.extend_from_slice(VERSION_MEMBER);
+    encoded.version_at = out.len();
+    out.push(b'"');
+    for (key, value) in meta.iter().filter(|(key, _)| key.as_str() > VERSION) {
+        out.push(b',');
+        write_member(out, key, value);
+    }
+    out.push(b'}');
+    encoded.metadata.end = out.len();
+    encoded
 }
 
 fn write_member(out: &mut Vec<u8>, key: &str, value: &Value) {
@@ -263,14 +329,27 @@ mod tests {
             json!({"data": {"a": "{\"metadata\":1}"}}),
             json!({"metadata": {"name": "a", "uid": "u"}, "data": {"a": "b"}}),
             json!({"metadata": {"name": "a"}, "immutable": true}),
+            json!({"metadata": {"labels": {"a": "b"}}}),
         ];
-        for case in cases {
-            let draft = Draft::new(&map(case.clone()), strategy);
+        let read = |parts: [&[u8]; 2]| -> Value {
+            serde_json::from_slice(&parts.concat()).expect("what is left is JSON")
+        };
+        for (case, managed) in cases.iter().flat_map(|it| [(it, ""), (it, "[{\"a\":[]}]")]) {
+            let draft = Draft::new(&map(case.clone()), managed.as_bytes(), strategy);
             let object = draft.clone().into_object(9);
-            for object in [draft.into_preview(), object.at_revision(12_345), object] {
-                let found: Value = serde_json::from_slice(object.metadata_json()).unwrap();
+            for object in [draft.clone().into_preview(), object.at_revision(12_345), object] {
+                let mut found: Value = serde_json::from_slice(object.metadata_json()).unwrap();
+                let owners = found.as_object_mut().unwrap().remove("managedFields");
+                assert_eq!(owners.map_or(String::new(), |it| it.to_string()), managed, "{case}");
+                assert_eq!(object.managed(), managed.as_bytes(), "{case}");
                 assert_eq!(found, object.json()["metadata"], "{case}");
+                assert_eq!(read(object.bare_metadata()), found, "{case}");
+                assert_eq!(read(object.bare()), Value::Object(object.json()), "{case}");
             }
+            let object = draft.clone().into_object(9);
+            assert!(draft.is_same_as(&object));
+            let again = Object::recover(object.body.clone(), strategy).unwrap();
+            assert_eq!(again.body, object.body, "{case}");
         }
     }
 }

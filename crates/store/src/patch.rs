@@ -88,6 +88,20 @@ impl Patch {
         (!members.keys().any(|key| key.starts_with('$'))).then_some(members)
     }
 
+    /// Whether the patch says anything about the managed fields, or needs to see them.
+    pub(crate) fn names_owners(&self) -> bool {
+        match self {
+            Self::Json(operations) => operations.iter().any(|operation| {
+                json::paths(operation).any(|path| {
+                    matches!(path, "" | "/metadata") || path.starts_with("/metadata/managedFields")
+                })
+            }),
+            Self::Merge(patch) | Self::Strategic(patch) => {
+                patch.value.get("metadata").is_some_and(|meta| meta.get("managedFields").is_some())
+            }
+        }
+    }
+
     fn apply_to(
         &self,
         resource: &Resource,

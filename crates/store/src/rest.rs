@@ -4,10 +4,12 @@
 //! because somebody else wrote first, the caller plans again on a newer snapshot.
 
 mod admission;
+mod apply;
 mod create;
 mod delete;
 mod metadata;
 mod namespace;
+mod owners;
 mod patch;
 mod pod;
 mod update;
@@ -20,6 +22,9 @@ use lockstep_api::{
     strategy::{Json, Strategy, WriteContext},
 };
 
+#[cfg(test)]
+pub(crate) use apply::check_config;
+pub use apply::{Configuration, apply};
 pub use create::create;
 pub use delete::{DeleteOptions, delete};
 pub use patch::patch;
@@ -102,6 +107,8 @@ pub struct Scene<'a> {
     pub namespace: &'a str,
     /// Who writes, and when.
     pub context: &'a WriteContext,
+    /// The name under which the fields that are written are owned; nobody owns them without one.
+    pub manager: Option<&'a str>,
 }
 
 impl Scene<'_> {
@@ -117,17 +124,18 @@ impl Scene<'_> {
         self.view.get(&self.resource.table, &self.key(name))
     }
 
-    /// An existing object in the version of the request.
+    /// An existing object in the version of the request, without its owners.
     fn shown(&self, object: &Object) -> Json {
         self.strategy().from_stored(object.json())
     }
 
-    /// An accepted object, encoded as it is stored.
-    fn draft(&self, object: Json) -> Draft {
+    /// An accepted object with its owners, encoded as it is stored.
+    fn draft(&self, object: Json, managed: &[u8]) -> Draft {
         let stored = self.strategy().to_stored(object);
         let resource = self.catalog.stored(&self.resource.table);
         Draft::new(
             &stored,
+            managed,
             resource.map_or_else(|| self.strategy(), |resource| &*resource.strategy),
         )
     }

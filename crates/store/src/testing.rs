@@ -20,6 +20,10 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) catalog: Catalog,
     pub(crate) now: Timestamp,
+    /// Who writes.
+    pub(crate) manager: String,
+    /// Whether anybody comes to own what is written.
+    pub(crate) is_tracking: bool,
     uids: u32,
     /// The collectors have seen everything up to here.
     seen: Revision,
@@ -32,6 +36,8 @@ impl World {
             store: Store::new(Limits::default()),
             catalog: Catalog::new(lockstep_api::builtin::registry()),
             now: "2026-01-02T03:04:05Z".parse().unwrap(),
+            manager: "tester".to_owned(),
+            is_tracking: true,
             uids: 0,
             seen: 0,
         }
@@ -44,9 +50,14 @@ impl World {
         world
     }
 
-    pub(crate) fn resource(&self, plural: &str) -> Arc<Resource> {
-        let found = self.catalog.registry().iter().find(|resource| resource.plural == plural);
-        Arc::clone(found.unwrap_or_else(|| panic!("{plural} are not served")))
+    /// The resource of a name, in a version if one is given before a slash.
+    pub(crate) fn resource(&self, name: &str) -> Arc<Resource> {
+        let (version, plural) = name.split_once('/').unwrap_or(("", name));
+        let is_meant = |resource: &&Arc<Resource>| {
+            resource.plural == plural && (version.is_empty() || resource.version == version)
+        };
+        let found = self.catalog.registry().iter().find(is_meant);
+        Arc::clone(found.unwrap_or_else(|| panic!("{name} are not served")))
     }
 
     pub(crate) fn pass(&mut self, seconds: i64) {
@@ -69,6 +80,22 @@ impl World {
         namespace: &str,
         plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
     ) -> Result<Arc<Object>, Status> {
+        let plan = self.planned(plural, namespace, plan)?;
+        let staged = self.store.stage(plan.change).expect("nobody else writes");
+        self.store.publish(staged.revision, self.now);
+        Ok(match plan.answer {
+            Answer::Object(object) => object,
+            Answer::Op(at) => Arc::clone(&staged.objects[at]),
+        })
+    }
+
+    /// Plans on the head.
+    pub(crate) fn planned(
+        &mut self,
+        plural: &str,
+        namespace: &str,
+        plan: impl FnOnce(&Scene<'_>) -> Result<Plan, Status>,
+    ) -> Result<Plan, Status> {
         self.uids += 1;
         let uid = format!("00000000-0000-4000-8000-{:012}", self.uids);
         let context = WriteContext { now: self.now, uid, user: "tester".to_owned() };
@@ -80,14 +107,9 @@ impl World {
             resource: &resource,
             namespace,
             context: &context,
+            manager: self.is_tracking.then_some(self.manager.as_str()),
         };
-        let plan = plan(&scene)?;
-        let staged = self.store.stage(plan.change).expect("nobody else writes");
-        self.store.publish(staged.revision, self.now);
-        Ok(match plan.answer {
-            Answer::Object(object) => object,
-            Answer::Op(at) => Arc::clone(&staged.objects[at]),
-        })
+        plan(&scene)
     }
 
     pub(crate) fn create(

@@ -114,7 +114,11 @@ impl Seed<'_> {
             findings.path.push(Step::Field(node.go(), field));
             let value = map.next_value_seed(Seed { findings, node: node.at_field(field) })?;
             findings.path.pop();
-            if !is_same_as_absent(field, node.at_field(field).shape(), &value) {
+            // An empty list of owners is not an absent one: it clears them.
+            let clears_owners =
+                field.name == "managedFields" && findings.path.len() == 1 && value.is_array();
+            let is_absent = is_same_as_absent(field, node.at_field(field).shape(), &value);
+            if clears_owners || !is_absent {
                 insert(&mut object, field.name, value);
             }
         }

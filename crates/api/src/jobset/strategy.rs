@@ -104,6 +104,10 @@ impl Strategy for JobSetStrategy {
         true
     }
 
+    fn reset_fields(&self, part: Option<&str>) -> &'static [&'static [&'static str]] {
+        custom::reset_fields(true, part)
+    }
+
     fn columns(&self) -> &'static [Column] {
         &table::COLUMNS
     }

@@ -84,6 +84,10 @@ impl Strategy for QueueingStrategy {
         self.0.has_status
     }
 
+    fn reset_fields(&self, part: Option<&str>) -> &'static [&'static [&'static str]] {
+        custom::reset_fields(self.0.has_status, part)
+    }
+
     /// Custom objects have one whether or not they have a status.
     fn has_generation(&self) -> bool {
         true
@@ -195,6 +199,10 @@ impl Strategy for OldQueueingStrategy {
 
     fn has_status(&self) -> bool {
         self.0.has_status
+    }
+
+    fn reset_fields(&self, part: Option<&str>) -> &'static [&'static [&'static str]] {
+        custom::reset_fields(self.0.has_status, part)
     }
 
     fn has_generation(&self) -> bool {

@@ -13,6 +13,8 @@ type Parameter = (&'static str, &'static str, &'static str);
 
 const DRY_RUN: Parameter =
     ("dryRun", "string", "With the value All, everything is done but storing the outcome.");
+const FORCE: Parameter =
+    ("force", "boolean", "Take fields from others who own them, when the patch is applied.");
 const FIELD_MANAGER: Parameter =
     ("fieldManager", "string", "The name under which changes are recorded.");
 const FIELD_VALIDATION: Parameter = (
@@ -58,6 +60,7 @@ const LIST: &[Parameter] = &[
     WATCH,
 ];
 const WRITE: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
+const PATCH: &[Parameter] = &[DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION, FORCE];
 const DELETE: &[Parameter] = &[DRY_RUN, GRACE, ORPHAN, PROPAGATION];
 const DELETE_COLLECTION: &[Parameter] = &[
     CONTINUE,
@@ -237,8 +240,9 @@ impl<'a> Operations<'a> {
             item.insert("put".to_owned(), replace);
         }
         if verbs.contains(&"patch") {
-            let mut patch = self.operation("patch", "patch", scope, suffix, WRITE);
+            let mut patch = self.operation("patch", "patch", scope, suffix, PATCH);
             let content: Map<String, Value> = [
+                "application/apply-patch+yaml",
                 "application/json-patch+json",
                 "application/merge-patch+json",
                 "application/strategic-merge-patch+json",

@@ -82,6 +82,15 @@ impl Strategy for PodStrategy {
         true
     }
 
+    fn reset_fields(&self, part: Option<&str>) -> &'static [&'static [&'static str]] {
+        match part {
+            Some("status") => {
+                &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+            }
+            _ => &[&["status"]],
+        }
+    }
+
     fn grace_period(&self, object: &Json, requested: Option<i64>) -> Option<i64> {
         let own = json::integer(object, &["spec", "terminationGracePeriodSeconds"]);
         let is_scheduled = !json::text(object, &["spec", "nodeName"]).is_empty();

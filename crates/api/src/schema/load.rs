@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Field, Omit, Shape, Strategies, Type, TypeId, Types};
 
@@ -20,6 +21,7 @@ struct Table<'a> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Entry<'a> {
     kind: &'a str,
     #[serde(default)]
@@ -30,6 +32,8 @@ struct Entry<'a> {
     is_message: bool,
     #[serde(default, borrow)]
     fields: Vec<FieldEntry<'a>>,
+    #[serde(default)]
+    map_type: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +56,9 @@ struct FieldEntry<'a> {
     list_type: &'a str,
     #[serde(default, borrow)]
     list_keys: Vec<&'a str>,
+    #[serde(default)]
+    map_type: &'a str,
+    key_default: Option<Value>,
 }
 
 /// Parses the tables as one. Types refer to each other by name in the text and by position
@@ -91,6 +98,7 @@ pub(super) fn parse(texts: [&'static str; 2]) -> Types {
                 is_message: entry.is_message,
                 elem: if entry.elem.is_empty() { TypeId(0) } else { behind(entry.elem).id },
                 fields,
+                is_atomic: entry.map_type == "atomic",
             }
         })
         .collect();
@@ -142,6 +150,8 @@ fn read_field(entry: &FieldEntry<'static>, target: &Target) -> Field {
         strategies,
         list_type: given(entry.list_type),
         list_keys: entry.list_keys.clone(),
+        is_atomic: given(entry.map_type).map(|map_type| map_type == "atomic"),
+        key_default: entry.key_default.clone(),
     }
 }
 

@@ -5,7 +5,10 @@ mod queueing;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use lockstep_api::{Status, field::ErrorList, json, labels::jobset::JOBSET_NAME, strategy::Json};
 use lockstep_control::plan::exclusive::{self, Surroundings};
-use lockstep_store::rest::{Admission, Scene};
+use lockstep_store::{
+    Object,
+    rest::{Admission, Scene},
+};
 use serde::de::DeserializeOwned;
 
 pub use queueing::QueueingPolicy;
@@ -55,14 +58,14 @@ impl Surroundings for Around<'_> {
         let start = format!("{namespace}/{beginning}");
         let pods = self.0.view.range(table, Some(namespace), Some(&start));
         let near = pods.take_while(|(key, _)| key.starts_with(&start));
-        near.filter_map(|(_, object)| typed(&object.body)).collect()
+        near.filter_map(|(_, object)| typed(object)).collect()
     }
 
     fn node(&self, name: &str) -> Option<Node> {
-        typed(&self.0.view.get(self.table("nodes")?, name)?.body)
+        typed(self.0.view.get(self.table("nodes")?, name)?)
     }
 }
 
-fn typed<K: DeserializeOwned>(body: &[u8]) -> Option<K> {
-    serde_json::from_slice(body).ok()
+fn typed<K: DeserializeOwned>(object: &Object) -> Option<K> {
+    serde_json::from_slice(&object.bare().concat()).ok()
 }

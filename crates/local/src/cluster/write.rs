@@ -10,7 +10,7 @@ use lockstep_api::{
 use lockstep_store::{
     Object,
     patch::Patch,
-    rest::{self, Answer, DeleteOptions, Plan, Scene},
+    rest::{self, Answer, Configuration, DeleteOptions, Plan, Scene},
 };
 
 use super::{
@@ -135,6 +135,24 @@ impl Cluster {
         Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 
+    /// Makes a configuration true of an object, or of the part of it that the subresource `sub`
+    /// stands for; creates the object if need be.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn apply(
+        &self,
+        resource: &Resource,
+        sub: Option<&str>,
+        (namespace, name): (&str, &str),
+        config: &Configuration,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let validation = options.field_validation;
+        let plan = |scene: &Scene<'_>| rest::apply(scene, sub, name, config, validation);
+        Ok(self.write(resource, namespace, options, plan).await?.0)
+    }
+
     /// Deletes an object, or begins to.
     ///
     /// # Errors
@@ -197,8 +215,9 @@ impl Cluster {
         for _ in 0..ATTEMPTS_MAX {
             let head = self.head();
             let catalog = &self.0.core.catalog;
-            let scene =
-                Scene { view: &head.snapshot, catalog, resource, namespace, context: &context };
+            let (view, context) = (&head.snapshot, &context);
+            let manager = Some(options.field_manager.as_str());
+            let scene = Scene { view, catalog, resource, namespace, context, manager };
             let planned = plan(&scene).and_then(|plan| match &options.guard {
                 Some(Guard(check)) if !plan.change.ops.is_empty() && !plan.is_removal() => {
                     check(resource, &plan.preview(&head.snapshot)).map(|()| plan)

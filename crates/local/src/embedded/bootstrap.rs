@@ -152,7 +152,8 @@ async fn amend(cluster: &Cluster, change: impl FnOnce(&mut Json)) -> Result<(), 
 }
 
 fn options() -> WriteOptions {
-    WriteOptions { user: "system:apiserver".to_owned(), ..WriteOptions::default() }
+    let (user, field_manager) = ("system:apiserver".to_owned(), "kube-apiserver".to_owned());
+    WriteOptions { user, field_manager, ..WriteOptions::default() }
 }
 
 fn priority_classes() -> [Value; 2] {

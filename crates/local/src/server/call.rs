@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use lockstep_api::{
     Resource, Status, decode,
     selector::{FieldSelector, LabelSelector},
@@ -15,7 +15,7 @@ use super::{
     App, authorize,
     limits::read_body,
     negotiate::{self, Input, Output},
-    options::{ListOptions, MutationOptions},
+    options::{FIELD_MANAGER_LENGTH_MAX, ListOptions, MutationOptions},
     query::Query,
 };
 use crate::{auth::User, cluster::WriteOptions};
@@ -24,6 +24,8 @@ use crate::{auth::User, cluster::WriteOptions};
 pub(crate) struct Call {
     pub(crate) app: Arc<App>,
     pub(crate) user: User,
+    /// The part of this process that is calling, if one is.
+    pub(crate) component: Option<String>,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) output: Output,
@@ -70,9 +72,21 @@ impl Call {
         WriteOptions {
             dry_run: options.is_dry_run,
             user: self.user.name.clone(),
-            field_manager: options.field_manager.clone(),
+            field_manager: self.manager(&options.field_manager),
             field_validation: options.field_validation,
             guard: authorize::guard(&self.app, &self.user),
+        }
+    }
+
+    /// Who comes to own what is written, given who the request says that is.
+    fn manager(&self, given: &str) -> String {
+        match &self.component {
+            _ if !given.is_empty() => given.to_owned(),
+            // Parts have the names that upstream's programs give themselves.
+            Some(component) if component.starts_with("node:") => "kubelet".to_owned(),
+            Some(component) if component == "apiserver" => "kube-apiserver".to_owned(),
+            Some(component) => component.clone(),
+            None => manager_of_agent(&self.headers),
         }
     }
 
@@ -95,6 +109,21 @@ impl Call {
         }
         Ok(Filter::new(resource, address.namespace.as_deref(), selectors))
     }
+}
+
+/// The name a client goes by as a manager: what its `User-Agent` has before the version.
+fn manager_of_agent(headers: &HeaderMap) -> String {
+    let agent = headers.get(header::USER_AGENT).map(|value| value.as_bytes());
+    let agent = String::from_utf8_lossy(agent.unwrap_or_default());
+    let name = agent.split('/').next().unwrap_or_default();
+    let mut manager = String::new();
+    for character in name.chars().filter(|c| !c.is_control()) {
+        if manager.len() + character.len_utf8() > FIELD_MANAGER_LENGTH_MAX {
+            break;
+        }
+        manager.push(character);
+    }
+    manager
 }
 
 /// Turns YAML into JSON.

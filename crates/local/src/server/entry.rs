@@ -91,8 +91,12 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
         },
     };
     let (parts, body) = request.into_parts();
-    let call =
-        Call { app: Arc::clone(app), user: user.user, query, headers: parts.headers, output };
+    let component = match user.is_local {
+        true => user.user.name.strip_prefix("system:").map(str::to_owned),
+        false => None,
+    };
+    let (app, user, headers) = (Arc::clone(app), user.user, parts.headers);
+    let call = Call { app, user, component, query, headers, output };
     match dispatch::resource(call, path, body, permit).await {
         Ok(answer) => answer,
         Err(status) => response(&status, output),

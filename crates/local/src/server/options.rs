@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::{error::invalid_options, query::Query};
 
-const FIELD_MANAGER_LENGTH_MAX: usize = 128;
+/// How long the name of a manager may be.
+pub(crate) const FIELD_MANAGER_LENGTH_MAX: usize = 128;
 
 /// Which revision a list must show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +173,8 @@ pub(crate) struct MutationOptions {
 }
 
 impl MutationOptions {
-    /// Reads and checks the options; `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+    /// Reads and checks the options; `kind` is `CreateOptions`, `UpdateOptions`, `PatchOptions` or,
+    /// for those of a patch that is applied, `ApplyOptions`.
     pub(crate) fn read(query: &Query, kind: &str) -> Result<Self, Status> {
         let field_manager = query.text("fieldManager").to_owned();
         let mut errors = ErrorList::new();
@@ -181,6 +183,14 @@ impl MutationOptions {
                 &Path::new("force"),
                 "may not be specified for non-apply patch",
             ));
+        }
+        let (kind, is_apply) = match kind {
+            "ApplyOptions" => ("PatchOptions", true),
+            kind => (kind, false),
+        };
+        if is_apply && field_manager.is_empty() {
+            let path = Path::new("fieldManager");
+            errors.push(FieldError::required(&path, "is required for apply patch"));
         }
         errors.extend(field_manager_errors(&field_manager));
         let dry_run: Vec<&str> = query.all("dryRun").collect();

@@ -1,6 +1,6 @@
 //! What clients are shown of stored objects: the objects themselves, their metadata, or tables.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::Call,
-    negotiate::{Output, Shape},
-    query::Query,
+    negotiate::Shape,
     respond::{put_with_type, type_header, typed_header},
 };
 
@@ -32,6 +31,9 @@ pub(crate) struct Presenter {
     partial_header: Bytes,
     meta_version: &'static str,
     include: Include,
+    /// Whether managed fields are left out: the parts of this process have no use for them, and
+    /// would spend more on reading and keeping them than on all the rest.
+    is_bare: bool,
     now: Timestamp,
 }
 
@@ -42,7 +44,7 @@ impl Presenter {
             Shape::MetadataList => Err(not_acceptable(
                 "you requested PartialObjectMetadataList, but the requested object is not a list",
             )),
-            _ => Self::new(resource, call.output, &call.query),
+            _ => Self::new(resource, call),
         }
     }
 
@@ -52,17 +54,18 @@ impl Presenter {
             Shape::Metadata => Err(not_acceptable(
                 "you requested PartialObjectMetadata, but the requested object is a list",
             )),
-            _ => Self::new(resource, call.output, &call.query),
+            _ => Self::new(resource, call),
         }
     }
 
     /// A presenter of the events of a watch.
     pub(crate) fn of_events(call: &Call, resource: &Arc<Resource>) -> Result<Self, Status> {
-        Self::new(resource, call.output, &call.query)
+        Self::new(resource, call)
     }
 
-    fn new(resource: &Arc<Resource>, output: Output, query: &Query) -> Result<Self, Status> {
-        let include = match query.text("includeObject") {
+    fn new(resource: &Arc<Resource>, call: &Call) -> Result<Self, Status> {
+        let output = call.output;
+        let include = match call.query.text("includeObject") {
             "" | "Metadata" => Include::Metadata,
             "None" => Include::Nothing,
             "Object" => Include::Object,
@@ -82,6 +85,7 @@ impl Presenter {
             partial_header: typed_header(&meta_api, "PartialObjectMetadata"),
             meta_version: output.meta_version,
             include,
+            is_bare: call.component.is_some(),
             now: Timestamp::now(),
         })
     }
@@ -101,7 +105,7 @@ impl Presenter {
     /// Writes one object as a watch shows it; `is_first` for the first of a stream.
     pub(crate) fn put_element(&self, to: &mut BytesMut, object: &Object, is_first: bool) {
         match self.shape {
-            Shape::Object => put_with_type(to, &self.type_header, &self.body(object)),
+            Shape::Object => self.put_object(to, object),
             Shape::Metadata | Shape::MetadataList => self.put_metadata(to, object),
             Shape::Table => {
                 let revision = object.revision().to_string();
@@ -117,7 +121,7 @@ impl Presenter {
     pub(crate) fn put_item(&self, to: &mut BytesMut, object: &Object) {
         match self.shape {
             // The items of a list carry no type: the list says what they are.
-            Shape::Object => to.put_slice(&self.body(object)),
+            Shape::Object => self.body(object).iter().for_each(|part| to.put_slice(part)),
             Shape::Metadata | Shape::MetadataList => self.put_metadata(to, object),
             Shape::Table => self.put_row(to, object),
         }
@@ -167,19 +171,35 @@ impl Presenter {
         }
     }
 
-    /// The object in the version of the request.
-    fn body(&self, object: &Object) -> Bytes {
+    /// The object in the version of the request, in two parts.
+    fn body<'a>(&self, object: &'a Object) -> [Cow<'a, [u8]>; 2] {
         if !self.resource.strategy.is_converted() {
-            return object.body.clone();
+            let parts = if self.is_bare { object.bare() } else { [&object.body[..], &[]] };
+            return parts.map(Cow::Borrowed);
         }
-        let converted = self.resource.strategy.from_stored(object.json());
-        Bytes::from(Value::Object(converted).to_string())
+        let mut converted = self.resource.strategy.from_stored(object.json());
+        if let Some(managed) = serde_json::from_slice::<Value>(object.managed()).ok()
+            && let Some(Value::Object(meta)) = converted.get_mut("metadata")
+            && !self.is_bare
+        {
+            meta.insert("managedFields".to_owned(), managed);
+        }
+        let whole = Value::Object(converted).to_string().into_bytes();
+        [Cow::Owned(whole), Cow::Borrowed(&[])]
+    }
+
+    fn put_object(&self, to: &mut BytesMut, object: &Object) {
+        let [head, tail] = self.body(object);
+        put_with_type(to, &self.type_header, &head);
+        to.put_slice(&tail);
     }
 
     fn put_metadata(&self, to: &mut BytesMut, object: &Object) {
         to.put_slice(&self.partial_header);
         to.put_slice(b"\"metadata\":");
-        to.put_slice(object.metadata_json());
+        let parts =
+            if self.is_bare { object.bare_metadata() } else { [object.metadata_json(), &[]] };
+        parts.iter().for_each(|part| to.put_slice(part));
         to.put_slice(b"}");
     }
 
@@ -207,7 +227,7 @@ impl Presenter {
         match self.include {
             Include::Nothing => to.put_slice(b"null"),
             Include::Metadata => self.put_metadata(to, object),
-            Include::Object => put_with_type(to, &self.type_header, &self.body(object)),
+            Include::Object => self.put_object(to, object),
         }
         to.put_slice(b"}");
     }

@@ -79,7 +79,7 @@ async fn every_kind_of_patch_applies() {
         refused.message(),
         "the body of the request was in an unknown format - accepted media types include: \
          application/json-patch+json, application/merge-patch+json, \
-         application/strategic-merge-patch+json"
+         application/strategic-merge-patch+json, application/apply-patch+yaml"
     );
     let forced = api.patch(&format!("{path}?force=true"), "merge", "{}").await;
     assert_eq!(forced.code, 422);

@@ -32,6 +32,19 @@ pub(super) fn parse(body: &[u8]) -> Result<Vec<PatchOperation>, Status> {
     items.into_iter().map(operation).collect()
 }
 
+/// The paths an operation reads or writes at.
+pub(super) fn paths(operation: &PatchOperation) -> impl Iterator<Item = &str> {
+    let from = match operation {
+        PatchOperation::Move(it) => Some(it.from.as_str()),
+        PatchOperation::Copy(it) => Some(it.from.as_str()),
+        PatchOperation::Add(_)
+        | PatchOperation::Remove(_)
+        | PatchOperation::Replace(_)
+        | PatchOperation::Test(_) => None,
+    };
+    from.into_iter().chain([operation.path().as_str()])
+}
+
 /// Applies the operations one after the other.
 pub(super) fn apply(mut document: Value, operations: &[PatchOperation]) -> Result<Value, Status> {
     let mut copied = 0;

@@ -2,7 +2,7 @@
 
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
-use super::{Answer, Plan, Scene, admission, metadata, namespace};
+use super::{Answer, Plan, Scene, admission, metadata, namespace, owners::Owners};
 use crate::change::{Change, Check, Expect, Write};
 
 /// How often a generated name is tried.
@@ -10,6 +10,16 @@ const ATTEMPTS_MAX: u64 = 8;
 
 /// Plans the creation of `object`, which was checked against its schema.
 pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
+    let owners = Owners::stated(&mut object);
+    create_owned(scene, object, owners)
+}
+
+/// Plans the creation of `object`, whose managed fields were taken out of it.
+pub(super) fn create_owned(
+    scene: &Scene<'_>,
+    mut object: Json,
+    owners: Owners,
+) -> Result<Plan, Status> {
     let given = json::text(&object, &["metadata", "name"]).to_owned();
     let mut checks: Vec<Check> = namespace::admit_create(scene, &given)?.into_iter().collect();
     if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
@@ -20,6 +30,9 @@ pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
     metadata::settle_namespace(&mut object, scene)?;
     metadata::fill_system_fields(&mut object, scene.context);
     let name = settle_name(scene, &mut object);
+    scene.strategy().fill_defaults(&mut object);
+    decode::complete(scene.resource, &mut object);
+    let managed = owners.of_new(scene, &object);
     let warnings = accept(scene, &mut object, &name, &mut checks)?;
     if let Some(existing) = scene.find(&name) {
         let mut status = Status::already_exists(scene.resource, &name);
@@ -28,12 +41,12 @@ pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
         }
         return Err(status);
     }
-    let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object)));
+    let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object, &managed)));
     let change = Change { checks, ops: vec![op] };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
 }
 
-/// Fills in and checks a new object whose name and system fields are set.
+/// Checks a new object whose name, system fields and defaults are set.
 fn accept(
     scene: &Scene<'_>,
     object: &mut Json,
@@ -41,7 +54,6 @@ fn accept(
     checks: &mut Vec<Check>,
 ) -> Result<Vec<String>, Status> {
     let strategy = scene.strategy();
-    strategy.fill_defaults(object);
     admission::set_priority(scene, object, name)?;
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);

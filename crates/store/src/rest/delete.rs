@@ -86,7 +86,7 @@ fn finish(
     if finalizers.is_empty() && grace == 0 {
         // Kinds without grace go as they are; the others are seen to have been marked.
         let is_marked = scene.strategy().grace_period(&object, None).is_some();
-        let last = is_marked.then(|| scene.draft(object));
+        let last = is_marked.then(|| scene.draft(object, old.managed()));
         let expect = Expect::Revision(old.revision());
         return Plan::of(scene.op(&old.meta.name, expect, Write::Delete(last)));
     }
@@ -95,7 +95,7 @@ fn finish(
 
 /// Writes `object` unless it is what is there already.
 fn replace(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
-    let draft = scene.draft(object);
+    let draft = scene.draft(object, old.managed());
     if draft.is_same_as(old) {
         return Plan::unchanged(old);
     }

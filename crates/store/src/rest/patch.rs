@@ -2,7 +2,11 @@
 
 use lockstep_api::{Status, decode::FieldValidation};
 
-use super::{Plan, Scene, not_found, update};
+use super::{
+    Plan, Scene, not_found,
+    owners::{self, Owners},
+    update,
+};
 use crate::patch::Patch;
 
 /// Plans the change of the object `name`, or of the part `sub` names, by a patch.
@@ -20,9 +24,14 @@ pub fn patch(
         update::check_stated(scene, name, members, old)?;
     }
     let current = scene.shown(old);
-    let patched = patch.apply(scene.resource, &current, validation)?;
+    let mut patched = if patch.names_owners() {
+        patch.apply(scene.resource, &owners::with_owners(&current, old), validation)
+    } else {
+        patch.apply(scene.resource, &current, validation)
+    }?;
     update::check_preconditions(scene, name, &patched.object, old)?;
-    let mut plan = update::replace(scene, sub, (old, &current), patched.object)?;
+    let owners = Owners::stated(&mut patched.object);
+    let mut plan = update::replace(scene, sub, (old, &current), patched.object, owners)?;
     plan.warnings.splice(0..0, patched.warnings);
     Ok(plan)
 }

@@ -20,7 +20,7 @@ pub fn bind(scene: &Scene<'_>, name: &str, binding: &Json) -> Result<Plan, Statu
     update::check_preconditions(scene, name, binding, old)?;
     let mut object = scene.shown(old);
     pod::bind(&mut object, binding, scene.context.now)?;
-    let write = Write::Put(scene.draft(object));
+    let write = Write::Put(scene.draft(object, old.managed()));
     Ok(Plan::of(scene.op(name, Expect::Revision(old.revision()), write)))
 }
 

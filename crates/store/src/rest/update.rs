@@ -9,7 +9,9 @@ use lockstep_api::{
     strategy::{Json, keep},
 };
 
-use super::{Answer, Plan, Scene, admission, create, metadata, namespace, not_found};
+use super::{
+    Answer, Plan, Scene, admission, create, metadata, namespace, not_found, owners::Owners,
+};
 use crate::{
     change::{Expect, Write},
     object::Object,
@@ -32,34 +34,39 @@ pub fn update(
         return Err(not_found(scene, name));
     };
     check_preconditions(scene, name, &object, old)?;
-    replace(scene, sub, (old, &scene.shown(old)), object)
+    let owners = Owners::stated(&mut object);
+    replace(scene, sub, (old, &scene.shown(old)), object, owners)
 }
 
 /// Plans the replacement of `old`, which looks as `old_json`, by `object`, which is known to be
-/// based on it.
+/// based on it and whose managed fields were taken out of it.
 pub(super) fn replace(
     scene: &Scene<'_>,
     sub: Option<&str>,
     (old, old_json): (&Arc<Object>, &Json),
     mut object: Json,
+    owners: Owners,
 ) -> Result<Plan, Status> {
     let name = &*old.meta.name;
     metadata::settle_namespace(&mut object, scene)?;
     if let Some(sub) = sub {
         object = with_part(sub, old_json, object);
     }
+    if sub.is_none() {
+        carry_system_fields(&mut object, old_json);
+    }
+    scene.strategy().fill_defaults(&mut object);
+    decode::complete(scene.resource, &mut object);
+    let managed = owners.of_changed(scene, sub, (old_json, &object), old.managed());
     let check = match sub {
         None => {
-            prepare(scene, &mut object, old_json);
+            scene.strategy().prepare_update(&mut object, old_json, scene.context);
             admission::allocate(scene, &mut object, Some(old_json), name)?
         }
-        Some(_) => {
-            scene.strategy().fill_defaults(&mut object);
-            None
-        }
+        Some(_) => None,
     };
     let warnings = accept(scene, sub, name, &mut object, old_json)?;
-    let mut plan = rewrite(scene, old, object);
+    let mut plan = rewrite_owned(scene, old, object, &managed);
     plan.change.checks.extend(check);
     Ok(Plan { warnings, ..plan })
 }
@@ -67,6 +74,11 @@ pub(super) fn replace(
 /// Plans the replacement of `old` by an accepted version: nothing when they are the same, its end
 /// when the last that held on to it has let go.
 pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
+    rewrite_owned(scene, old, object, old.managed())
+}
+
+/// The same, with new owners of its fields.
+fn rewrite_owned(scene: &Scene<'_>, old: &Arc<Object>, object: Json, managed: &[u8]) -> Plan {
     let name = &*old.meta.name;
     // A namespace has a second list of finalizers, in its spec.
     let is_last_finalizer_gone = old.meta.is_deleting()
@@ -74,7 +86,7 @@ pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
         && json::list(&object, &["metadata", "finalizers"]).is_empty()
         && (!namespace::is_namespace(scene.resource)
             || json::list(&object, &["spec", "finalizers"]).is_empty());
-    let draft = scene.draft(object);
+    let draft = scene.draft(object, managed);
     let expect = Expect::Revision(old.revision());
     if is_last_finalizer_gone {
         // The client sees what it sent; watchers see the last state that was stored.
@@ -86,13 +98,6 @@ pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
         return Plan::unchanged(old);
     }
     Plan::of(scene.op(name, expect, Write::Put(draft)))
-}
-
-/// Fills in a new version of the main resource.
-fn prepare(scene: &Scene<'_>, object: &mut Json, old: &Json) {
-    carry_system_fields(object, old);
-    scene.strategy().fill_defaults(object);
-    scene.strategy().prepare_update(object, old, scene.context);
 }
 
 /// Checks a new version.
@@ -195,7 +200,7 @@ fn is_spec_changed(object: &Json, old: &Json) -> bool {
     object.iter().any(differs) || old.keys().any(|key| is_spec(key) && !object.contains_key(key))
 }
 
-fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Status> {
+pub(super) fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Status> {
     let given = json::text(object, &["metadata", "name"]);
     if given != name {
         return Err(Status::bad_request(format!(

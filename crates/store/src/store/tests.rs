@@ -130,7 +130,7 @@ impl Rig {
                 let labels = json!({"v": value.to_string()});
                 let object = json!({"metadata":
                     {"name": format!("k{key}"), "namespace": "n", "uid": "u", "labels": labels}});
-                Write::Put(Draft::new(&map(object), &*self.resources[table].strategy))
+                Write::Put(Draft::new(&map(object), &[], &*self.resources[table].strategy))
             }
         };
         let op = Op { table: TABLES[table].into(), key: at.1.as_str().into(), expect, write };

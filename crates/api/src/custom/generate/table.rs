@@ -49,9 +49,11 @@ fn add_struct(
         if is_root && (field == "kind" || field == "apiVersion") {
             entry.insert("via".to_owned(), "TypeMeta".into());
         }
-        for (key, extension) in
-            [("listType", "x-kubernetes-list-type"), ("listKeys", "x-kubernetes-list-map-keys")]
-        {
+        for (key, extension) in [
+            ("listType", "x-kubernetes-list-type"),
+            ("listKeys", "x-kubernetes-list-map-keys"),
+            ("mapType", "x-kubernetes-map-type"),
+        ] {
             if let Some(value) = property.get(extension) {
                 entry.insert(key.to_owned(), value.clone());
             }

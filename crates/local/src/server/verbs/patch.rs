@@ -2,8 +2,10 @@
 
 use axum::{body::Body, response::Response};
 use http::StatusCode;
-use lockstep_api::{Status, schema};
-use lockstep_store::patch::Patch;
+use lockstep_api::{Status, decode, schema, strategy::Json};
+use lockstep_store::{patch::Patch, rest::Configuration};
+use serde_json::Value;
+use serde_saphyr::DuplicateKeyPolicy;
 
 use crate::server::{
     call::{Address, Call},
@@ -17,6 +19,7 @@ use crate::server::{
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
 
 /// Changes an object, or the part the subresource `sub` stands for.
 pub(crate) async fn patch(
@@ -29,22 +32,52 @@ pub(crate) async fn patch(
     let presenter = Presenter::of_one(call, resource)?;
     // Only built-in kinds say which of their lists have keys.
     let is_built_in = schema::of(&resource.group, &resource.version, &resource.kind).is_some();
-    let accepted: &[&str] = if is_built_in { &[JSON, MERGE, STRATEGIC] } else { &[JSON, MERGE] };
+    let accepted: &[&str] =
+        if is_built_in { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] };
     let kind = match content_type(&call.headers).as_deref() {
         Some(given) => accepted.iter().copied().find(|&kind| kind == given),
         // The Python client says nothing and means the kind's own way.
-        None => accepted.last().copied(),
+        None => Some(if is_built_in { STRATEGIC } else { MERGE }),
     };
     let kind = kind.ok_or_else(|| Status::unsupported_media_type(accepted))?;
     let body = read_body(body).await?;
-    let options = MutationOptions::read(&call.query, "PatchOptions")?;
-    let patch = match kind {
-        JSON => Patch::json(&body)?,
-        MERGE => Patch::merge(&body)?,
-        _ => Patch::strategic(&body)?,
+    let cluster = &call.app.cluster;
+    let patched = if kind == APPLY {
+        let options = MutationOptions::read(&call.query, "ApplyOptions")?;
+        let write = call.write_options(&options);
+        let config = configuration(&body, call.query.flag("force"))?;
+        cluster.apply(resource, sub, address.key(), &config, &write).await?
+    } else {
+        let options = MutationOptions::read(&call.query, "PatchOptions")?;
+        let patch = match kind {
+            JSON => Patch::json(&body)?,
+            MERGE => Patch::merge(&body)?,
+            _ => Patch::strategic(&body)?,
+        };
+        let write = call.write_options(&options);
+        cluster.patch(resource, sub, address.key(), &patch, &write).await?
     };
-    let write = call.write_options(&options);
-    let patched = call.app.cluster.patch(resource, sub, address.key(), &patch, &write).await?;
     let code = if patched.is_created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shown(call, &presenter, code, &patched.object, &patched.warnings))
+}
+
+/// Reads a configuration to apply, in YAML or JSON. Members that are there twice are a fault to the
+/// strict only.
+fn configuration(body: &[u8], is_forced: bool) -> Result<Configuration, Status> {
+    if let Ok((Value::Object(object), faults)) = decode::patch_body(body) {
+        let fault = (!faults.is_empty()).then(|| faults.join(", "));
+        return Ok(Configuration { object, is_forced, fault });
+    }
+    let refused = |error: &dyn std::fmt::Display| {
+        Status::bad_request(format!("error decoding YAML: {error}"))
+    };
+    let text = std::str::from_utf8(body).map_err(|error| refused(&error))?;
+    let fault = match serde_saphyr::from_str::<Json>(text) {
+        Ok(object) => return Ok(Configuration { object, is_forced, fault: None }),
+        Err(fault) => fault.to_string(),
+    };
+    let lenient = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
+    let object = serde_saphyr::from_str_with_options::<Json>(text, lenient);
+    let object = object.map_err(|error| refused(&error))?;
+    Ok(Configuration { object, is_forced, fault: Some(fault) })
 }

@@ -1,0 +1,182 @@
+//! One step of a path: a field by name, an element of a list by key, by value or by position.
+
+use std::{cmp::Ordering, fmt};
+
+use lockstep_api::quote::quoted;
+use serde_json::{Number, Value};
+
+/// One step from an object or a list to something in it.
+#[derive(Clone, Debug)]
+pub enum Element {
+    /// A member of a struct or a map.
+    Field(Box<str>),
+    /// The element of a list that has these keys, sorted by name.
+    Key(Vec<(Box<str>, Value)>),
+    /// The element of a set that is this value.
+    Value(Value),
+    /// The element of a list at this position.
+    Index(i64),
+}
+
+impl Element {
+    /// The member called `name`.
+    pub fn field(name: &str) -> Self {
+        Self::Field(name.into())
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Field(_) => 0,
+            Self::Key(_) => 1,
+            Self::Value(_) => 2,
+            Self::Index(_) => 3,
+        }
+    }
+}
+
+impl Ord for Element {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Field(a), Self::Field(b)) => a.cmp(b),
+            (Self::Key(a), Self::Key(b)) => compare_keys(a, b),
+            (Self::Value(a), Self::Value(b)) => compare_values(a, b),
+            (Self::Index(a), Self::Index(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for Element {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Element {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Element {}
+
+fn compare_keys(a: &[(Box<str>, Value)], b: &[(Box<str>, Value)]) -> Ordering {
+    let pairs = a.iter().zip(b);
+    let differing = pairs
+        .map(|((name, value), (other, with))| {
+            name.cmp(other).then_with(|| compare_values(value, with))
+        })
+        .find(|order| order.is_ne());
+    differing.unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
+/// An order of all values: numbers, strings, booleans, lists, objects, null.
+fn compare_values(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compare_numbers(a, b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let pairs = a.iter().zip(b).map(|(a, b)| compare_values(a, b));
+            pairs.into_iter().find(|it| it.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let pairs = a.iter().zip(b);
+            let mut orders = pairs.map(|((name, value), (other, with))| {
+                name.cmp(other).then_with(|| compare_values(value, with))
+            });
+            orders.find(|it| it.is_ne()).unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn compare_numbers(a: &Number, b: &Number) -> Ordering {
+    match (a.as_i64(), b.as_i64()) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        _ => {
+            let float = |number: &Number| number.as_f64().unwrap_or_default();
+            float(a).total_cmp(&float(b))
+        }
+    }
+}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(keys) => {
+                f.write_str("[")?;
+                for (at, (name, value)) in keys.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(f, "{comma}{name}={}", shown(value))?;
+                }
+                f.write_str("]")
+            }
+            Self::Value(value) => write!(f, "[={}]", shown(value)),
+            Self::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// A value as messages have it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn elements_are_sorted_by_sort_then_by_what_they_say() {
+        let key = |value: Value| Element::Key(vec![("port".into(), value)]);
+        let sorted = [
+            Element::field("a"),
+            Element::field("b"),
+            key(json!(9)),
+            key(json!(10)),
+            key(json!("1")),
+            Element::Key(vec![("port".into(), json!("1")), ("protocol".into(), json!("TCP"))]),
+            Element::Key(vec![("protocol".into(), json!("TCP"))]),
+            Element::Value(json!(2)),
+            Element::Value(json!("a")),
+            Element::Value(json!(true)),
+            Element::Value(json!([])),
+            Element::Value(json!({})),
+            Element::Index(0),
+            Element::Index(10),
+        ];
+        for (at, a) in sorted.iter().enumerate() {
+            for (other, b) in sorted.iter().enumerate() {
+                assert_eq!(a.cmp(b), at.cmp(&other), "{a} {b}");
+            }
+        }
+        assert_eq!(key(json!(1)), key(json!(1.0)));
+    }
+
+    #[test]
+    fn elements_are_shown_as_upstream_prints_them() {
+        let ports = vec![("port".into(), json!(80)), ("protocol".into(), json!("TCP"))];
+        assert_eq!(Element::Key(ports).to_string(), "[port=80,protocol=\"TCP\"]");
+        assert_eq!(Element::Value(json!("a\"b")).to_string(), "[=\"a\\\"b\"]");
+        assert_eq!(Element::field("a/b").to_string(), ".a/b");
+        assert_eq!(Element::Index(3).to_string(), "[3]");
+    }
+}
