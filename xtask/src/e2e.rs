@@ -3,6 +3,7 @@
 mod check;
 mod conformance;
 mod crash;
+mod differential;
 mod kubectl;
 mod pytorch;
 mod restart;
@@ -40,6 +41,8 @@ enum Suite {
     /// What any cluster that runs JobSets must do: the embedded one, and a real control plane with
     /// `lockstep operator`.
     Conformance,
+    /// The same requests to a real API server and to ours: what differs?
+    Differential,
     /// Agents that are led through a real Valkey, which is killed, emptied and held up.
     Valkey,
 }
@@ -49,6 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let all = [
         Suite::Kubectl,
         Suite::Conformance,
+        Suite::Differential,
         Suite::Crash,
         Suite::Restart,
         Suite::Valkey,
@@ -66,6 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Suite::Unprivileged => unprivileged::run(&binary),
             Suite::Pytorch => pytorch::run(&binary),
             Suite::Conformance => conformance::run(&binary),
+            Suite::Differential => differential::run(&binary),
             Suite::Valkey => valkey::run(&binary),
         };
         match outcome {

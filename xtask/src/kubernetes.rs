@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::{
-    control_plane::ControlPlane,
+    control_plane::{ControlPlane, client},
     fake_nodes::FakeNodes,
     programs::{Programs, VERSION},
 };

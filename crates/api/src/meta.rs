@@ -124,7 +124,7 @@ pub fn requested_version(object: &Json) -> Result<Option<u64>, Status> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        Status::bad_request(format!("resourceVersion: Invalid value: {text:?}: must be an integer"))
+        Status::unexpected(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
     })
 }
 

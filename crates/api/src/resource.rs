@@ -128,6 +128,11 @@ impl Registry {
         self.iter().find(|r| r.group == group && r.version == version && r.kind == kind)
     }
 
+    /// Whether there is anything of a group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.iter().any(|resource| &*resource.group == group)
+    }
+
     /// All resources, ordered by group, version and plural.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Resource>> {
         self.sorted.iter()

@@ -205,8 +205,8 @@ impl Status {
     /// 406: none of the accepted media types can be served.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let message =
-            format!("only the following media types are accepted: {}", accepted.join(", "));
-        Self::failure(406, "NotAcceptable", message)
+            format!("406: Not Acceptable\n\nAvailable representations: {}", accepted.join(", "));
+        Self::failure(406, "NotAcceptable", message).with_details(Details::default())
     }
 
     /// 409: an object of that name is there already.
@@ -257,6 +257,12 @@ impl Status {
     /// 413.
     pub fn too_large(message: impl Into<String>) -> Self {
         Self::failure(413, "RequestEntityTooLarge", message)
+    }
+
+    /// 415 for a patch, of which upstream does not say what would have been understood.
+    pub fn unsupported_patch() -> Self {
+        Self::failure(415, "UnsupportedMediaType", "415: Unsupported Media Type")
+            .with_details(Details::default())
     }
 
     /// 415: `accepted` are the media types that would have been understood.

@@ -160,6 +160,11 @@ pub trait Strategy: Send + Sync {
         Propagation::Background
     }
 
+    /// What to tell somebody who deletes an object without a word on its dependents.
+    fn warning_on_default_propagation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// How many seconds of grace a deletion gets, given what the request asked for; `None` when the
     /// kind is always deleted at once.
     fn grace_period(&self, _object: &Json, _requested: Option<i64>) -> Option<i64> {

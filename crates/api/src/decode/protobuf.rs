@@ -53,7 +53,9 @@ fn unreadable(problem: &Problem) -> Status {
 /// Why bytes are no message of the kind they should be.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
-    #[error("provided data does not appear to be a protobuf message, expected prefix 6b387300")]
+    #[error(
+        "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+    )]
     Magic,
     #[error("it is cut off, or a length in it goes beyond its end")]
     CutOff,

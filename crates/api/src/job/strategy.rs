@@ -118,6 +118,14 @@ impl Strategy for JobStrategy {
         Propagation::Orphan
     }
 
+    fn warning_on_default_propagation(&self) -> Option<&'static str> {
+        Some(
+            "child pods are preserved by default when jobs are deleted; set \
+             propagationPolicy=Background to remove them or set propagationPolicy=Orphan to \
+             suppress this warning",
+        )
+    }
+
     fn selectable_fields(&self) -> &'static [&'static str] {
         &["status.successful"]
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     duration::age,
-    field::{ErrorList, FieldError, Path},
+    field::{ErrorKind, ErrorList, FieldError, Path},
     json::{at, list, text},
     kinds::each,
     meta::validate_label_selector,
@@ -149,7 +149,19 @@ impl Strategy for RoleBindingStrategy {
         let role = |of: &Json| at(of, &["roleRef"]).cloned().unwrap_or_default();
         if role(object) != role(old) {
             let path = Path::new("roleRef");
-            errors.push(FieldError::invalid(&path, role(object), "cannot change roleRef"));
+            // Upstream shows its own fields, which have other names.
+            let field = |name: &str| text(object, &["roleRef", name]).to_owned();
+            let shown = format!(
+                "{{\"APIGroup\":{:?},\"Kind\":{:?},\"Name\":{:?}}}",
+                field("apiGroup"),
+                field("kind"),
+                field("name")
+            );
+            errors.push(FieldError {
+                kind: ErrorKind::Invalid,
+                path,
+                body: format!("Invalid value: {shown}: cannot change roleRef"),
+            });
         }
         errors
     }

@@ -77,11 +77,13 @@ pub struct Deleted {
     pub object: Arc<Object>,
     /// Whether it is gone.
     pub is_gone: bool,
+    /// What the user should know.
+    pub warnings: Vec<String>,
 }
 
 impl Deleted {
     fn of((written, is_gone): (Written, bool)) -> Self {
-        Self { object: written.object, is_gone }
+        Self { object: written.object, is_gone, warnings: written.warnings }
     }
 }
 

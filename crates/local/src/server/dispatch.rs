@@ -6,7 +6,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     call::{Address, Call},
-    error::wrong_method,
+    error::{page_not_found, wrong_method},
     request::{ResourcePath, Verb},
     respond,
     reviews::{self, is_review},
@@ -21,9 +21,12 @@ pub(crate) async fn resource(
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
     let registry = call.app.cluster.registry();
-    let resource = registry
-        .get(&path.group, &path.version, &path.resource)
-        .ok_or_else(Status::no_such_resource)?;
+    let Some(resource) = registry.get(&path.group, &path.version, &path.resource) else {
+        return match registry.has_group(&path.group) {
+            true => Err(Status::no_such_resource()),
+            false => Ok(page_not_found()),
+        };
+    };
     if let (Some(namespace), Some(name), Some(sub)) =
         (&path.namespace, &path.name, &path.subresource)
         && let Some(status) = subresources::later(&call, resource, (namespace, name), sub)
@@ -91,7 +94,12 @@ fn check_path(resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
         .as_deref()
         .is_none_or(|sub| resource.subresource(sub).is_some() && !path.is_deeper);
     // A resource without verbs of its own exists only through what is below it.
-    let is_there = !resource.verbs.is_empty() || path.subresource.is_some();
+    // Of one that can only be created there is nothing to name.
+    let is_there = match resource.verbs {
+        [] => path.subresource.is_some(),
+        ["create"] => path.name.is_none(),
+        _ => true,
+    };
     if is_scope_right && is_named && is_below_known && is_there {
         Ok(())
     } else {

@@ -47,11 +47,16 @@ pub(crate) fn answer(
     match found {
         Some(_) if !is_read => error::response(&wrong_method(), output),
         Some(response) => response,
-        None if matches!(segments[0], "api" | "apis") => {
+        None if segments[0] == "api" || is_group_served(app, &segments) => {
             error::response(&lockstep_api::Status::no_such_resource(), output)
         }
         None => page_not_found(),
     }
+}
+
+/// Whether a path is one below `/apis` of a group that is served.
+fn is_group_served(app: &App, segments: &[&str]) -> bool {
+    matches!(segments, ["apis", group, ..] if app.cluster.registry().has_group(group))
 }
 
 fn index(output: Output) -> Response {

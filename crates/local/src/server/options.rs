@@ -25,6 +25,8 @@ pub(crate) enum Freshness {
 /// What a list or watch asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ListOptions {
+    /// Whether it is a watch.
+    pub(crate) is_watch: bool,
     /// Unparsed label selector.
     pub(crate) label_selector: String,
     /// Unparsed field selector.
@@ -51,6 +53,7 @@ impl ListOptions {
         let limit = query.integer("limit")?.unwrap_or_default();
         let timeout = query.integer("timeoutSeconds")?;
         let options = Self {
+            is_watch,
             label_selector: query.text("labelSelector").to_owned(),
             field_selector: query.text("fieldSelector").to_owned(),
             resource_version: query.text("resourceVersion").to_owned(),
@@ -72,10 +75,15 @@ impl ListOptions {
             return Ok(0);
         }
         self.resource_version.parse().map_err(|_| {
-            Status::bad_request(format!(
-                "Invalid value: {0:?}: strconv.ParseUint: parsing {0:?}: invalid syntax",
+            let why = format!(
+                "resourceVersion: Invalid value: {0:?}: strconv.ParseUint: parsing {0:?}: invalid \
+                 syntax",
                 self.resource_version
-            ))
+            );
+            match self.is_watch {
+                true => Status::unexpected(why),
+                false => Status::bad_request(format!("invalid resource version: {why}")),
+            }
         })
     }
 

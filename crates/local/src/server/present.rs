@@ -150,7 +150,6 @@ impl Presenter {
     pub(crate) fn put_bookmark(&self, to: &mut BytesMut, revision: u64, is_end_of_initial: bool) {
         let mut meta = Map::new();
         meta.insert("resourceVersion".to_owned(), revision.to_string().into());
-        meta.insert("creationTimestamp".to_owned(), Value::Null);
         if is_end_of_initial {
             let mark = json!({ "k8s.io/initial-events-end": "true" });
             meta.insert("annotations".to_owned(), mark);

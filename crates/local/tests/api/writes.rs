@@ -75,12 +75,7 @@ async fn every_kind_of_patch_applies() {
     assert_eq!(failed.code, 422, "{}", failed.text);
     let refused = api.patch(&path, "application/x", "{}").await;
     assert_eq!(refused.code, 415);
-    assert_eq!(
-        refused.message(),
-        "the body of the request was in an unknown format - accepted media types include: \
-         application/json-patch+json, application/merge-patch+json, \
-         application/strategic-merge-patch+json, application/apply-patch+yaml"
-    );
+    assert_eq!(refused.message(), "415: Unsupported Media Type");
     let forced = api.patch(&format!("{path}?force=true"), "merge", "{}").await;
     assert_eq!(forced.code, 422);
 }

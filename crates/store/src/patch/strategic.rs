@@ -33,7 +33,10 @@ fn merge_map(
         match directive.as_str() {
             Some("replace") => *original = patch,
             Some("delete") => original.clear(),
-            _ => return Err(bad_directive(&directive)),
+            _ => {
+                patch.insert(DIRECTIVE.to_owned(), directive);
+                return Err(bad_directive(&Value::Object(patch)));
+            }
         }
         return Ok(());
     }
@@ -176,9 +179,25 @@ fn target_of<'a>(key: &'a str, prefix: &str) -> Target<'a> {
     }
 }
 
-fn bad_directive(directive: &Value) -> Status {
-    let shown = directive.as_str().map_or_else(|| directive.to_string(), ToOwned::to_owned);
-    Status::bad_request(format!("unknown patch type: {shown} in map"))
+/// What is said of a map whose directive is none.
+fn bad_directive(map: &Value) -> Status {
+    let directive = map.get(DIRECTIVE).map(go_value).unwrap_or_default();
+    Status::unexpected(format!("unknown patch type: {directive} in map: {}", go_value(map)))
+}
+
+/// A value as Go prints it where nobody has said how.
+fn go_value(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(list) => format!("[{}]", joined(list.iter().map(go_value).collect())),
+        Value::Object(members) => {
+            let pair = |(key, value): (&String, &Value)| format!("{key}:{}", go_value(value));
+            format!("map[{}]", joined(members.iter().map(pair).collect()))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -73,10 +73,7 @@ fn apply_new(
     }
     metadata::settle_namespace(&mut object, scene)?;
     if json::text(&object, &["metadata", "name"]).is_empty() {
-        return Err(Status::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be \
-             provided"
-        )));
+        return Err(update::nameless(name));
     }
     update::check_address(scene, name, &object)?;
     let mut plan = create::create_owned(scene, object, Owners::Known(managed))?;

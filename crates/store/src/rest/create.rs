@@ -22,12 +22,12 @@ pub(super) fn create_owned(
 ) -> Result<Plan, Status> {
     let given = json::text(&object, &["metadata", "name"]).to_owned();
     let mut checks: Vec<Check> = namespace::admit_create(scene, &given)?.into_iter().collect();
+    metadata::settle_namespace(&mut object, scene)?;
     if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
-        return Err(Status::bad_request(
+        return Err(Status::unexpected(
             "resourceVersion should not be set on objects to be created",
         ));
     }
-    metadata::settle_namespace(&mut object, scene)?;
     metadata::fill_system_fields(&mut object, scene.context);
     let name = settle_name(scene, &mut object);
     scene.strategy().fill_defaults(&mut object);

@@ -48,7 +48,12 @@ pub fn delete(scene: &Scene<'_>, name: &str, options: &DeleteOptions) -> Result<
     if let Some(plan) = namespace::begin_deletion(scene, old) {
         return Ok(plan);
     }
-    Ok(delete_as(scene, old, scene.shown(old), options))
+    let mut plan = delete_as(scene, old, scene.shown(old), options);
+    if options.propagation.is_none() {
+        let warning = scene.strategy().warning_on_default_propagation();
+        plan.warnings.extend(warning.map(str::to_owned));
+    }
+    Ok(plan)
 }
 
 /// Plans the deletion of `old`, which `object` is a newer version of.

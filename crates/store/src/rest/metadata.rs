@@ -36,15 +36,20 @@ pub(super) fn shifted(at: Timestamp, seconds: i64) -> Timestamp {
     at.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(end)
 }
 
+/// What is said of an object that names another namespace than its address.
+pub(super) fn other_namespace() -> Status {
+    Status::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+}
+
 /// Makes the namespace of the object that of the request.
 pub(super) fn settle_namespace(object: &mut Json, scene: &Scene<'_>) -> Result<(), Status> {
     let meta = metadata(object);
     let wanted = if scene.resource.is_namespaced() { scene.namespace } else { "" };
     let given = json::text(meta, &["namespace"]);
     if !given.is_empty() && !wanted.is_empty() && given != wanted {
-        return Err(Status::bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request",
-        ));
+        return Err(other_namespace());
     }
     if wanted.is_empty() {
         meta.remove("namespace");
@@ -66,13 +71,7 @@ pub(super) fn finalizer_faults(scene: &Scene<'_>, object: &Json) -> ErrorList {
 /// Clears what only the server may set, and sets it.
 pub(super) fn fill_system_fields(object: &mut Json, context: &WriteContext) {
     let meta = metadata(object);
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-        "managedFields",
-    ] {
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"] {
         meta.remove(field);
     }
     meta.insert("creationTimestamp".to_owned(), seconds(context.now).into());

@@ -77,6 +77,8 @@ pub(super) fn begin_deletion(scene: &Scene<'_>, old: &Arc<Object>) -> Option<Pla
     }
     let meta = metadata::metadata(&mut object);
     metadata::mark_deleting(meta, scene.context.now, 0);
+    // It has no grace at all, not even one of no seconds.
+    meta.remove("deletionGracePeriodSeconds");
     json::object_mut(&mut object, "status").insert("phase".to_owned(), "Terminating".into());
     let write = Write::Put(scene.draft(object, old.managed()));
     Some(Plan::of(scene.op(&old.meta.name, Expect::Revision(old.revision()), write)))

@@ -200,8 +200,18 @@ fn is_spec_changed(object: &Json, old: &Json) -> bool {
     object.iter().any(differs) || old.keys().any(|key| is_spec(key) && !object.contains_key(key))
 }
 
+/// What is said to somebody who names an object in the address only.
+pub(super) fn nameless(name: &str) -> Status {
+    Status::bad_request(format!(
+        "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+    ))
+}
+
 pub(super) fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Result<(), Status> {
     let given = json::text(object, &["metadata", "name"]);
+    if given.is_empty() {
+        return Err(nameless(name));
+    }
     if given != name {
         return Err(Status::bad_request(format!(
             "the name of the object ({given}) does not match the name on the URL ({name})"
@@ -209,11 +219,7 @@ pub(super) fn check_address(scene: &Scene<'_>, name: &str, object: &Json) -> Res
     }
     let namespace = json::text(object, &["metadata", "namespace"]);
     if !scene.namespace.is_empty() && !namespace.is_empty() && namespace != scene.namespace {
-        return Err(Status::bad_request(format!(
-            "the namespace of the object ({namespace}) does not match the namespace on the request \
-             ({})",
-            scene.namespace
-        )));
+        return Err(metadata::other_namespace());
     }
     Ok(())
 }

@@ -35,11 +35,13 @@ pub(crate) async fn delete(call: &Call, address: &Address, body: Body) -> Result
         false => StatusCode::OK,
     };
     if !deleted.is_gone || address.resource.strategy.delete_returns_object() {
-        return Ok(shown(call, &presenter, code, &deleted.object, &[]));
+        return Ok(shown(call, &presenter, code, &deleted.object, &deleted.warnings));
     }
     let status = Status::deleted(&address.resource, &address.name, &deleted.object.meta.uid);
     let status = serde_json::to_vec(&status).unwrap_or_default();
-    Ok(respond::json(code, Bytes::from(status), call.output))
+    let mut response = respond::json(code, Bytes::from(status), call.output);
+    respond::add_warnings(response.headers_mut(), &deleted.warnings);
+    Ok(response)
 }
 
 /// The options of a delete: in the body, or else in the query.

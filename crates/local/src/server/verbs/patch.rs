@@ -39,7 +39,7 @@ pub(crate) async fn patch(
         // The Python client says nothing and means the kind's own way.
         None => Some(if is_built_in { STRATEGIC } else { MERGE }),
     };
-    let kind = kind.ok_or_else(|| Status::unsupported_media_type(accepted))?;
+    let kind = kind.ok_or_else(Status::unsupported_patch)?;
     let body = read_body(body).await?;
     let cluster = &call.app.cluster;
     let patched = if kind == APPLY {

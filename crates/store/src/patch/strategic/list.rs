@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockstep_api::{Status, schema::SchemaNode};
 use serde_json::Value;
 
-use super::{DIRECTIVE, bad_directive, cleaned, merge_map};
+use super::{DIRECTIVE, bad_directive, cleaned, go_value, merge_map};
 
 /// What tells the elements of a list apart.
 #[derive(Clone, Copy)]
@@ -31,8 +31,9 @@ impl Identity {
         };
         match items.iter().find(|item| self.of(item).is_none()) {
             None => Ok(()),
-            Some(item) => Err(Status::bad_request(format!(
-                "map: {item} does not contain declared merge key: {key}"
+            Some(item) => Err(Status::unexpected(format!(
+                "map: {} does not contain declared merge key: {key}",
+                go_value(item)
             ))),
         }
     }
@@ -157,7 +158,7 @@ fn run_directives(
                     "merging lists cannot yet be specified in the patch",
                 ));
             }
-            _ => return Err(bad_directive(directive)),
+            _ => return Err(bad_directive(&item)),
         }
     }
     let deleted = Index::new(&deleted, identity);

@@ -1,0 +1,123 @@
+//! The same requests to a real API server and to ours: whatever differs is a fault, or is said in
+//! `docs/reference/differences.md`.
+//!
+//! Scripts are in `tests/differential`, one namespace each. What two servers cannot agree on (uids,
+//! moments, versions) is levelled before answers are compared.
+
+mod compare;
+mod exchange;
+mod level;
+mod script;
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use kube::Client;
+
+use self::{
+    compare::differences,
+    exchange::{Answer, Party},
+    script::{Known, Script, Step},
+};
+use super::{
+    check::{Suite, Summary},
+    up::Up,
+};
+use crate::{
+    kubernetes::{ControlPlane, Programs, VERSION, client},
+    shell,
+};
+
+/// Where every difference that stays is explained.
+const EXPLAINED: &str = "docs/reference/differences.md";
+
+/// How many requests there are at least, so that none gets lost with a file.
+const REQUESTS_MIN: usize = 200;
+
+/// Sends all scripts to both.
+pub(crate) fn run(binary: &Path) -> Result<Summary> {
+    let scripts = script::all(&shell::root().join("tests/differential"))?;
+    let explained = fs::read_to_string(shell::root().join(EXPLAINED))
+        .with_context(|| format!("cannot read {EXPLAINED}"))?;
+    let control_plane = ControlPlane::start(&Programs::of(VERSION)?)?;
+    let folder = tempfile::tempdir()?;
+    let arguments = ["--port", "0", "--in-memory"];
+    let up = Up::start(binary, &folder.path().join("data"), &arguments)?;
+    let mut suite = Suite::new(&format!("differences from Kubernetes v{VERSION}"), binary);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut met = BTreeSet::new();
+    let sent = runtime.block_on(async {
+        let clients = [client(&control_plane.kubeconfig()).await?, client(&up.kubeconfig()).await?];
+        let mut sent = 0;
+        for script in &scripts {
+            sent += play(&mut suite, script, &clients, &mut met).await?;
+        }
+        anyhow::Ok(sent)
+    })?;
+    suite.prove("enough was asked", |_| {
+        let is_enough = sent >= REQUESTS_MIN;
+        if is_enough { Ok(()) } else { Err(format!("{sent} of {REQUESTS_MIN} requests")) }
+    });
+    for known in scripts.iter().flat_map(Script::known) {
+        let is_told = explained.contains(&format!("`{}`", known.why));
+        suite.prove(&format!("{} is explained", known.why), |_| match is_told {
+            true => Ok(()),
+            false => Err(format!("{EXPLAINED} has no `{}`", known.why)),
+        });
+    }
+    println!("{sent} requests to each");
+    Ok(suite.finish())
+}
+
+/// Sends one script to both, step by step, and gives the number of requests.
+async fn play(
+    suite: &mut Suite,
+    script: &Script,
+    clients: &[Client; 2],
+    met: &mut BTreeSet<String>,
+) -> Result<usize> {
+    let mut parties = Vec::new();
+    for client in clients {
+        parties.push(Party::new(client.clone(), &script.namespace()).await?);
+    }
+    let [real, ours] = &mut parties[..] else { unreachable!("there are two clients") };
+    for step in &script.steps {
+        let name = format!("{}: {}", script.title, step.name);
+        let answers = (real.ask(step).await, ours.ask(step).await);
+        let outcome = match answers {
+            (Ok(real), Ok(ours)) => judge(script, step, &real, &ours, met),
+            (Err(error), _) => Err(format!("the real server: {error:#}")),
+            (_, Err(error)) => Err(format!("ours: {error:#}")),
+        };
+        suite.prove(&name, |_| outcome);
+    }
+    ensure!(!script.steps.is_empty(), "{} has no steps", script.title);
+    Ok(script.steps.len())
+}
+
+/// Whether both said the same, but for what is known.
+fn judge(
+    script: &Script,
+    step: &Step,
+    real: &Answer,
+    ours: &Answer,
+    met: &mut BTreeSet<String>,
+) -> Result<(), String> {
+    let known: Vec<&Known> = step.differs.iter().chain(&script.differs).collect();
+    let mut faults = Vec::new();
+    let mut is_met = vec![false; known.len()];
+    for found in differences(&real.shown(), &ours.shown()) {
+        match known.iter().position(|known| known.covers(&found.at)) {
+            Some(at) => is_met[at] = true,
+            None => faults.push(found.to_string()),
+        }
+    }
+    for (at, known) in step.differs.iter().enumerate() {
+        if is_met[at] {
+            met.insert(known.why.clone());
+        } else {
+            faults.push(format!("{} does not differ any more ({})", known.at, known.why));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n  ")) }
+}
