@@ -63,6 +63,7 @@ pub struct Server(Arc<App>);
 pub(crate) struct App {
     pub(crate) cluster: Cluster,
     pub(crate) token: Token,
+    pub(crate) roles: authorize::RoleCache,
     pub(crate) names: Vec<String>,
     pub(crate) gate: limits::Gate,
     pub(crate) metrics: metrics::Metrics,
@@ -79,6 +80,7 @@ impl Server {
             metrics: metrics::Metrics::new(&parts.cluster, parts.controllers),
             cluster: parts.cluster,
             token: parts.token,
+            roles: authorize::RoleCache::default(),
             names: parts.names,
             logs: parts.logs,
             gate: limits::Gate::new(parts.limits),
