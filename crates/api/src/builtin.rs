@@ -82,7 +82,8 @@ fn core() -> Vec<Resource> {
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)
-            .short("sa"),
+            .short("sa")
+            .below_as("token", ("authentication.k8s.io", "v1", "TokenRequest"), CREATE),
         resource(core, "services", "Service", Namespaced, ServiceStrategy)
             .short("svc")
             .category("all")

@@ -35,6 +35,7 @@ pub mod selector;
 pub mod status;
 pub mod strategy;
 pub mod table;
+pub mod tokens;
 
 pub use field::{ErrorKind, ErrorList, FieldError, Path};
 pub use gates::Gates;

@@ -32,7 +32,10 @@ use tracing::{info, warn};
 
 use crate::{
     Configuration,
-    auth::{Token, User},
+    auth::{
+        Token, User,
+        signer::{Signer, SignerError},
+    },
     cluster::{self, Cluster, OpenError, QueueingPolicy},
     controllers::{self, ControllerOptions},
     feeds::Feeds,
@@ -117,6 +120,9 @@ pub enum StartError {
     /// There is no certificate to serve with.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// There is no key for the tokens of service accounts.
+    #[error(transparent)]
+    Signer(#[from] SignerError),
     /// The address can be reached from other machines and nobody said that is wanted.
     #[error(
         "{0} can be reached from other machines: say that this is wanted, or use a loopback address"
@@ -185,12 +191,14 @@ impl Embedded {
         if let Some(folder) = &options.data_dir {
             options.node_name = kept_name(folder, &options.node_name, &host_name())?;
         }
-        let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
+        let Credentials { authority, token, signer } =
+            Credentials::of(options.data_dir.as_deref(), now)?;
         let folders = Folders::of(&options)?;
         let metrics = Arc::<Metrics>::default();
         let server = Server::new(Parts {
             cluster: cluster.clone(),
             token: token.clone(),
+            signer,
             names: names(&options.node_name),
             limits: options.limits,
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
@@ -427,14 +435,26 @@ async fn listen_for_pods(
     Ok(listened.ok())
 }
 
-fn credentials(data_dir: Option<&Path>, now: Timestamp) -> Result<(Authority, Token), StartError> {
-    let Some(folder) = data_dir else {
-        return Ok((Authority::ephemeral(now)?, Token::generate()));
-    };
-    files::private_folder(folder)?;
-    let authority = Authority::open(&folder.join("pki"), now)?;
-    let token = Token::open(&folder.join("pki/token"))?;
-    Ok((authority, token))
+/// What a cluster shows that it is itself, and knows others by.
+struct Credentials {
+    authority: Authority,
+    token: Token,
+    signer: Signer,
+}
+
+impl Credentials {
+    /// Those of a data folder, made if there are none.
+    fn of(data_dir: Option<&Path>, now: Timestamp) -> Result<Self, StartError> {
+        let Some(folder) = data_dir else {
+            let (token, signer) = (Token::generate(), Signer::ephemeral()?);
+            return Ok(Self { authority: Authority::ephemeral(now)?, token, signer });
+        };
+        files::private_folder(folder)?;
+        let authority = Authority::open(&folder.join("pki"), now)?;
+        let token = Token::open(&folder.join("pki/token"))?;
+        let signer = Signer::open(&folder.join("pki/sa.key"))?;
+        Ok(Self { authority, token, signer })
+    }
 }
 
 /// The name the node had when the cluster was first started. The pods that are bound to it stay its

@@ -13,6 +13,7 @@ mod api {
     mod shapes;
     mod subresources;
     mod support;
+    mod tokens;
     mod watches;
     mod writes;
 }
