@@ -21,12 +21,14 @@ pub struct ControllerOptions {
     pub nodes: node_lifecycle::NodeLifecycleOptions,
     /// Where the volumes of claims are, if there is a node that has any.
     pub claims: Option<std::path::PathBuf>,
+    /// The certificate by which programs in pods know the API server.
+    pub root_ca: std::sync::Arc<str>,
 }
 
 /// Starts all controllers.
 pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
     vec![
-        service_account::spawn(client.clone()),
+        service_account::spawn(client.clone(), options.root_ca.clone()),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
         machine_queue::spawn(client.clone(), feeds),

@@ -206,7 +206,10 @@ impl Embedded {
         });
         let port = listener.as_ref().map(|(_, bound)| bound.port());
         // Boxed: it holds the writes of all objects at once, and is over long before the rest.
-        Box::pin(bootstrap::run(&cluster, port)).await?;
+        // Where no pod runs, nobody needs it.
+        let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
+        let root_ca = has_nodes.then(|| authority.pem());
+        Box::pin(bootstrap::run(&cluster, port, root_ca)).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
         let for_pods =
@@ -232,7 +235,8 @@ impl Embedded {
             }
         }
         let door = in_place::open(&options, (&authority, &token), now)?;
-        let (node, mut agents) = start_agents(options, folders, &server, &metrics, door).await?;
+        let around = Around { folders, door, root_ca: authority.pem().into() };
+        let (node, mut agents) = start_agents(options, around, &server, &metrics).await?;
         let client = server.client(User::component("apiserver"));
         agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client)));
         let ready_after = started.elapsed();
@@ -334,13 +338,21 @@ fn resolve(folder: &Path) -> Result<PathBuf, StartError> {
     folder.canonicalize().map_err(StartError::Node)
 }
 
+/// What those that make pods run find around them.
+struct Around {
+    folders: Option<Folders>,
+    /// How workers restart in place.
+    door: Option<Door>,
+    /// The certificate of the cluster's authority.
+    root_ca: Arc<str>,
+}
+
 /// Starts what makes pods run: the scheduler, controllers, fake nodes, the node.
 async fn start_agents(
     options: Options,
-    folders: Option<Folders>,
+    Around { folders, door, root_ca }: Around,
     server: &Server,
     metrics: &Arc<Metrics>,
-    door: Option<Door>,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
     let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
     let fake_client = server.client(User::component("node:fake"));
@@ -366,7 +378,7 @@ async fn start_agents(
         let client = server.client(User::component("kube-scheduler"));
         agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
-        let wanted = ControllerOptions { claims, ..ControllerOptions::default() };
+        let wanted = ControllerOptions { claims, root_ca, ..ControllerOptions::default() };
         agents.extend(controllers::spawn(&client, &feeds, &wanted));
         let gates = options.configuration.feature_gates;
         let jobs = options.jobs.with_gates(gates);

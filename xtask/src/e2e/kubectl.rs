@@ -7,6 +7,7 @@ mod jobsets;
 mod objects;
 pub(crate) mod pods;
 mod server;
+mod tokens;
 mod watches;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         jobs::checks(&mut suite);
         jobsets::checks(&mut suite);
         imperative::checks(&mut suite);
+        tokens::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();

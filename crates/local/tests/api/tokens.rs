@@ -1,5 +1,6 @@
-//! Service accounts: their tokens, and who they are with them.
+//! Service accounts: their tokens, who they are with them, and what pods get of them.
 
+use lockstep_local::{embedded::Options, node::fake::FakeOptions};
 use serde_json::{Value, json};
 
 use super::support::{Answer, Api, PODS, pod, request};
@@ -195,4 +196,74 @@ async fn reviews_tell_whom_a_token_is_for() {
     assert_eq!(review(&own, json!([])).await["audiences"], json!([ISSUER]));
     let empty = api.post(REVIEWS, &json!({"spec": {}})).await;
     assert_eq!(empty.code, 400, "{}", empty.text);
+}
+
+#[tokio::test]
+async fn every_pod_has_an_account_that_is_there() {
+    let api = Api::start().await;
+    let created = api.post(PODS, &pod("p")).await.json();
+    let volume = &created["spec"]["volumes"][0];
+    let name = volume["name"].as_str().unwrap();
+    assert!(name.starts_with("kube-api-access-"), "{created}");
+    let mount = &created["spec"]["containers"][0]["volumeMounts"][0];
+    assert_eq!(mount["mountPath"], "/var/run/secrets/kubernetes.io/serviceaccount");
+    assert_eq!(mount["readOnly"], true);
+    let mut other = pod("q");
+    other["spec"]["serviceAccountName"] = "nope".into();
+    let refused = api.post(PODS, &other).await;
+    assert_eq!(
+        (refused.code, refused.message().as_str()),
+        (
+            403,
+            "pods \"q\" is forbidden: error looking up service account default/nope: \
+             serviceaccount \"nope\" not found"
+        )
+    );
+    other["spec"]["serviceAccountName"] = "default".into();
+    other["spec"]["automountServiceAccountToken"] = false.into();
+    let created = api.post(PODS, &other).await.json();
+    assert_eq!(created["spec"].get("volumes"), None, "{created}");
+}
+
+/// A cluster in which pods run, so to say: only such ones have what pods need.
+async fn with_a_node() -> Api {
+    let fake_nodes = Some(FakeOptions::new(1));
+    Api::with_options(Options { fake_nodes, ..Options::default() }).await
+}
+
+#[tokio::test]
+async fn a_namespace_has_what_pods_need_before_they_come() {
+    let api = with_a_node().await;
+    for index in 0..20 {
+        let name = format!("n{index}");
+        let space = json!({"metadata": {"name": name}});
+        assert_eq!(api.post("/api/v1/namespaces", &space).await.code, 201);
+        let pods = format!("/api/v1/namespaces/{name}/pods");
+        let created = api.post(&pods, &pod("p")).await;
+        assert_eq!(created.code, 201, "{}", created.text);
+        let map = format!("/api/v1/namespaces/{name}/configmaps/kube-root-ca.crt");
+        let map = api.get(&map).await.json();
+        let pem = map["data"]["ca.crt"].as_str().unwrap();
+        assert!(pem.starts_with("-----BEGIN CERTIFICATE-----"), "{map}");
+    }
+}
+
+#[tokio::test]
+async fn the_certificate_is_put_back() {
+    let api = with_a_node().await;
+    let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
+    let before = api.get(path).await.json()["data"].clone();
+    let is_back = async || {
+        for _ in 0..200 {
+            if api.get(path).await.json()["data"] == before {
+                return true;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        false
+    };
+    assert_eq!(api.delete(path, "").await.code, 200);
+    assert!(is_back().await, "deleted");
+    assert_eq!(api.patch(path, "merge", r#"{"data": {"ca.crt": "x"}}"#).await.code, 200);
+    assert!(is_back().await, "changed");
 }
