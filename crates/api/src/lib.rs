@@ -8,6 +8,7 @@
 
 mod annotations;
 pub mod builtin;
+pub mod cron;
 pub mod custom;
 pub mod decode;
 pub mod discovery;

@@ -3,6 +3,7 @@
 
 mod api {
     mod clients;
+    mod cronjobs;
     mod errors;
     mod fuzz;
     mod jobs;

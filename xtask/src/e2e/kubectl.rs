@@ -1,6 +1,7 @@
 //! Unmodified kubectl against `lockstep up`. The numbers in the names are those of the acceptance
 //! suite in the API server's specification.
 
+mod cronjobs;
 mod imperative;
 mod jobs;
 mod jobsets;
@@ -39,6 +40,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         jobsets::checks(&mut suite);
         imperative::checks(&mut suite);
         tokens::checks(&mut suite);
+        cronjobs::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();
