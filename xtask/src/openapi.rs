@@ -55,7 +55,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "SubjectAccessReview",
         ],
     ),
-    ("batch", "v1", &["Job"]),
+    ("batch", "v1", &["CronJob", "Job"]),
     ("coordination.k8s.io", "v1", &["Lease"]),
     ("discovery.k8s.io", "v1", &["EndpointSlice"]),
     ("events.k8s.io", "v1", &["Event"]),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     gates::Gates,
-    job::JobStrategy,
+    job::{CronJobStrategy, JobStrategy},
     jobset::{self, JobSetStrategy},
     kinds::{
         binding::BindingStrategy,
@@ -82,7 +82,8 @@ fn core() -> Vec<Resource> {
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)
-            .short("sa"),
+            .short("sa")
+            .below_as("token", ("authentication.k8s.io", "v1", "TokenRequest"), CREATE),
         resource(core, "services", "Service", Namespaced, ServiceStrategy)
             .short("svc")
             .category("all")
@@ -96,6 +97,10 @@ fn core() -> Vec<Resource> {
 fn groups(gates: Gates) -> Vec<Resource> {
     use Scope::{Cluster, Namespaced};
     vec![
+        resource(("batch", "v1"), "cronjobs", "CronJob", Namespaced, CronJobStrategy)
+            .short("cj")
+            .category("all")
+            .below("status", STATUS),
         resource(("batch", "v1"), "jobs", "Job", Namespaced, JobStrategy::new(gates))
             .category("all")
             .below("status", STATUS),
@@ -262,6 +267,7 @@ mod tests {
                 "v1/secrets",
                 "v1/serviceaccounts",
                 "v1/services",
+                "batch/v1/cronjobs",
                 "batch/v1/jobs",
                 "coordination.k8s.io/v1/leases",
                 "discovery.k8s.io/v1/endpointslices",

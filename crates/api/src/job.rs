@@ -1,5 +1,6 @@
-//! batch/v1 Job.
+//! batch/v1 Job, and CronJob.
 
+mod cron;
 mod defaults;
 pub mod indexes;
 mod policies;
@@ -13,6 +14,7 @@ mod tests;
 mod update;
 mod validation;
 
+pub use cron::CronJobStrategy;
 pub use strategy::JobStrategy;
 pub(crate) use validation::validate_manager;
 

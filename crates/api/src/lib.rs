@@ -8,6 +8,7 @@
 
 mod annotations;
 pub mod builtin;
+pub mod cron;
 pub mod custom;
 pub mod decode;
 pub mod discovery;
@@ -35,6 +36,7 @@ pub mod selector;
 pub mod status;
 pub mod strategy;
 pub mod table;
+pub mod tokens;
 
 pub use field::{ErrorKind, ErrorList, FieldError, Path};
 pub use gates::Gates;

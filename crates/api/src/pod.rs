@@ -2,6 +2,7 @@
 //!
 //! Jobs reuse [`fill_pod_spec`] and [`validation::validate_template`] for their templates.
 
+mod account;
 mod admission;
 mod binding;
 mod conditions;
@@ -15,6 +16,7 @@ mod strategy;
 pub mod validation;
 mod warnings;
 
+pub use account::{ROOT_CA, TOKEN_FOLDER, TOKEN_VOLUME, add_account};
 pub use admission::{admit, set_priority};
 pub use binding::bind;
 pub use defaults::{fill_pod, fill_pod_spec};

@@ -3,6 +3,10 @@
 //! Rules only ever allow. A request is answered by the first rule that covers it, in the order in
 //! which an API server looks: bindings of the whole cluster first, then those of the namespace.
 
+mod grant;
+
+pub use grant::{Refusal, may_grant};
+
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
@@ -61,11 +65,11 @@ pub enum Request<'a> {
 /// The roles and bindings there are.
 pub trait Roles {
     /// All ClusterRoleBindings, in the order of their names.
-    fn cluster_bindings(&self) -> Vec<Json>;
+    fn cluster_bindings(&self) -> Vec<&Json>;
     /// All RoleBindings of a namespace, in the order of their names.
-    fn bindings(&self, namespace: &str) -> Vec<Json>;
+    fn bindings(&self, namespace: &str) -> Vec<&Json>;
     /// The rules of a ClusterRole, or of a Role when a namespace is given.
-    fn rules(&self, namespace: Option<&str>, name: &str) -> Option<Vec<Value>>;
+    fn rules(&self, namespace: Option<&str>, name: &str) -> Option<&[Value]>;
 }
 
 /// Why a request is allowed, or nothing when it is not.
@@ -219,14 +223,14 @@ impl Request<'_> {
 
 /// Shows every rule that holds for somebody, with where it comes from.
 fn visit(roles: &impl Roles, who: Who<'_>, namespace: &str, see: &mut impl FnMut(&str, &Value)) {
-    let mut visit_all = |bindings: Vec<Json>, namespace: &str| {
+    let mut visit_all = |bindings: Vec<&Json>, namespace: &str| {
         for binding in bindings {
-            let Some(subject) = subject_of(&binding, who, namespace) else { continue };
+            let Some(subject) = subject_of(binding, who, namespace) else { continue };
             let (kind, role) =
-                (text(&binding, &["roleRef", "kind"]), text(&binding, &["roleRef", "name"]));
+                (text(binding, &["roleRef", "kind"]), text(binding, &["roleRef", "name"]));
             let place = (kind == "Role").then_some(namespace);
             let Some(rules) = roles.rules(place, role) else { continue };
-            let source = source(&binding, &subject, namespace);
+            let source = source(binding, subject, namespace);
             rules.iter().for_each(|rule| see(&source, rule));
         }
     };
@@ -237,9 +241,9 @@ fn visit(roles: &impl Roles, who: Who<'_>, namespace: &str, see: &mut impl FnMut
 }
 
 /// The subject of a binding that somebody is.
-fn subject_of(binding: &Json, who: Who<'_>, namespace: &str) -> Option<Json> {
+fn subject_of<'a>(binding: &'a Json, who: Who<'_>, namespace: &str) -> Option<&'a Json> {
     let subjects = binding.get("subjects")?.as_array()?;
-    subjects.iter().filter_map(Value::as_object).find(|of| is(of, who, namespace)).cloned()
+    subjects.iter().filter_map(Value::as_object).find(|of| is(of, who, namespace))
 }
 
 fn is(subject: &Json, who: Who<'_>, binding_namespace: &str) -> bool {

@@ -1,5 +1,6 @@
 //! The planners, one room per subject, and what all of them speak of.
 
+pub mod cronjob;
 mod event;
 pub mod exclusive;
 pub mod job;

@@ -1,7 +1,8 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
-//! volume claims, the life and death of nodes, the queue of the machine. Each follows what it needs
+//! volume claims, cron jobs, the life and death of nodes, the queue of the machine. Each follows what it needs
 //! through a client and runs until it is aborted.
 
+pub mod cron_job;
 pub mod endpoints;
 pub mod machine_queue;
 pub mod node_lifecycle;
@@ -21,12 +22,15 @@ pub struct ControllerOptions {
     pub nodes: node_lifecycle::NodeLifecycleOptions,
     /// Where the volumes of claims are, if there is a node that has any.
     pub claims: Option<std::path::PathBuf>,
+    /// The certificate by which programs in pods know the API server.
+    pub root_ca: std::sync::Arc<str>,
 }
 
 /// Starts all controllers.
 pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
     vec![
-        service_account::spawn(client.clone()),
+        service_account::spawn(client.clone(), options.root_ca.clone()),
+        cron_job::spawn(client.clone(), feeds),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
         machine_queue::spawn(client.clone(), feeds),

@@ -32,7 +32,10 @@ use tracing::{info, warn};
 
 use crate::{
     Configuration,
-    auth::{Token, User},
+    auth::{
+        Token, User,
+        signer::{Signer, SignerError},
+    },
     cluster::{self, Cluster, OpenError, QueueingPolicy},
     controllers::{self, ControllerOptions},
     feeds::Feeds,
@@ -117,6 +120,9 @@ pub enum StartError {
     /// There is no certificate to serve with.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// There is no key for the tokens of service accounts.
+    #[error(transparent)]
+    Signer(#[from] SignerError),
     /// The address can be reached from other machines and nobody said that is wanted.
     #[error(
         "{0} can be reached from other machines: say that this is wanted, or use a loopback address"
@@ -185,12 +191,14 @@ impl Embedded {
         if let Some(folder) = &options.data_dir {
             options.node_name = kept_name(folder, &options.node_name, &host_name())?;
         }
-        let (authority, token) = credentials(options.data_dir.as_deref(), now)?;
+        let Credentials { authority, token, signer } =
+            Credentials::of(options.data_dir.as_deref(), now)?;
         let folders = Folders::of(&options)?;
         let metrics = Arc::<Metrics>::default();
         let server = Server::new(Parts {
             cluster: cluster.clone(),
             token: token.clone(),
+            signer,
             names: names(&options.node_name),
             limits: options.limits,
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
@@ -198,7 +206,10 @@ impl Embedded {
         });
         let port = listener.as_ref().map(|(_, bound)| bound.port());
         // Boxed: it holds the writes of all objects at once, and is over long before the rest.
-        Box::pin(bootstrap::run(&cluster, port)).await?;
+        // Where no pod runs, nobody needs it.
+        let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
+        let root_ca = has_nodes.then(|| authority.pem());
+        Box::pin(bootstrap::run(&cluster, port, root_ca)).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
         let for_pods =
@@ -224,7 +235,8 @@ impl Embedded {
             }
         }
         let door = in_place::open(&options, (&authority, &token), now)?;
-        let (node, mut agents) = start_agents(options, folders, &server, &metrics, door).await?;
+        let around = Around { folders, door, root_ca: authority.pem().into() };
+        let (node, mut agents) = start_agents(options, around, &server, &metrics).await?;
         let client = server.client(User::component("apiserver"));
         agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client)));
         let ready_after = started.elapsed();
@@ -326,13 +338,21 @@ fn resolve(folder: &Path) -> Result<PathBuf, StartError> {
     folder.canonicalize().map_err(StartError::Node)
 }
 
+/// What those that make pods run find around them.
+struct Around {
+    folders: Option<Folders>,
+    /// How workers restart in place.
+    door: Option<Door>,
+    /// The certificate of the cluster's authority.
+    root_ca: Arc<str>,
+}
+
 /// Starts what makes pods run: the scheduler, controllers, fake nodes, the node.
 async fn start_agents(
     options: Options,
-    folders: Option<Folders>,
+    Around { folders, door, root_ca }: Around,
     server: &Server,
     metrics: &Arc<Metrics>,
-    door: Option<Door>,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
     let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
     let fake_client = server.client(User::component("node:fake"));
@@ -358,7 +378,7 @@ async fn start_agents(
         let client = server.client(User::component("kube-scheduler"));
         agents.push(scheduler::spawn(client, &feeds, SchedulerOptions::default()));
         let client = server.client(User::component("kube-controller-manager"));
-        let wanted = ControllerOptions { claims, ..ControllerOptions::default() };
+        let wanted = ControllerOptions { claims, root_ca, ..ControllerOptions::default() };
         agents.extend(controllers::spawn(&client, &feeds, &wanted));
         let gates = options.configuration.feature_gates;
         let jobs = options.jobs.with_gates(gates);
@@ -427,14 +447,26 @@ async fn listen_for_pods(
     Ok(listened.ok())
 }
 
-fn credentials(data_dir: Option<&Path>, now: Timestamp) -> Result<(Authority, Token), StartError> {
-    let Some(folder) = data_dir else {
-        return Ok((Authority::ephemeral(now)?, Token::generate()));
-    };
-    files::private_folder(folder)?;
-    let authority = Authority::open(&folder.join("pki"), now)?;
-    let token = Token::open(&folder.join("pki/token"))?;
-    Ok((authority, token))
+/// What a cluster shows that it is itself, and knows others by.
+struct Credentials {
+    authority: Authority,
+    token: Token,
+    signer: Signer,
+}
+
+impl Credentials {
+    /// Those of a data folder, made if there are none.
+    fn of(data_dir: Option<&Path>, now: Timestamp) -> Result<Self, StartError> {
+        let Some(folder) = data_dir else {
+            let (token, signer) = (Token::generate(), Signer::ephemeral()?);
+            return Ok(Self { authority: Authority::ephemeral(now)?, token, signer });
+        };
+        files::private_folder(folder)?;
+        let authority = Authority::open(&folder.join("pki"), now)?;
+        let token = Token::open(&folder.join("pki/token"))?;
+        let signer = Signer::open(&folder.join("pki/sa.key"))?;
+        Ok(Self { authority, token, signer })
+    }
 }
 
 /// The name the node had when the cluster was first started. The pods that are bound to it stay its

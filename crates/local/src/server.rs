@@ -4,6 +4,7 @@
 //! process. It decides nothing about objects: what a write comes to is planned in `lockstep-store`,
 //! what a kind allows is in `lockstep-api`. Here requests are read, and answers written.
 
+mod authenticate;
 mod authorize;
 mod call;
 mod discovery;
@@ -32,7 +33,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tower::ServiceExt;
 
 use crate::{
-    auth::{Token, User},
+    auth::{Token, User, signer::Signer},
     cluster::Cluster,
     node::dirs::NodeDirs,
 };
@@ -43,8 +44,10 @@ pub use reviews::register as register_reviews;
 pub struct Parts {
     /// The state it serves.
     pub cluster: Cluster,
-    /// What network clients must know.
+    /// What the administrator's clients must know.
     pub token: Token,
+    /// What the tokens of service accounts are signed with.
+    pub signer: Signer,
     /// Names the server goes by, beside addresses and `localhost`.
     pub names: Vec<String>,
     /// How much is served at once.
@@ -63,6 +66,8 @@ pub struct Server(Arc<App>);
 pub(crate) struct App {
     pub(crate) cluster: Cluster,
     pub(crate) token: Token,
+    pub(crate) signer: Signer,
+    pub(crate) roles: authorize::RoleCache,
     pub(crate) names: Vec<String>,
     pub(crate) gate: limits::Gate,
     pub(crate) metrics: metrics::Metrics,
@@ -79,6 +84,8 @@ impl Server {
             metrics: metrics::Metrics::new(&parts.cluster, parts.controllers),
             cluster: parts.cluster,
             token: parts.token,
+            signer: parts.signer,
+            roles: authorize::RoleCache::default(),
             names: parts.names,
             logs: parts.logs,
             gate: limits::Gate::new(parts.limits),
@@ -88,7 +95,7 @@ impl Server {
         }))
     }
 
-    /// The API as a tower service. A request without a [`User`] in its extensions must carry the
+    /// The API as a tower service. A request without a [`User`] in its extensions must carry a
     /// token.
     pub fn router(&self) -> Router {
         Router::new().fallback(entry::handle).with_state(Arc::clone(&self.0))

@@ -4,6 +4,7 @@
 mod api {
     mod apply;
     mod clients;
+    mod cronjobs;
     mod errors;
     mod fuzz;
     mod jobs;
@@ -14,6 +15,7 @@ mod api {
     mod shapes;
     mod subresources;
     mod support;
+    mod tokens;
     mod watches;
     mod writes;
 }

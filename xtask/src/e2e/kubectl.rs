@@ -1,12 +1,14 @@
 //! Unmodified kubectl against `lockstep up`. The numbers in the names are those of the acceptance
 //! suite in the API server's specification.
 
+mod cronjobs;
 mod imperative;
 mod jobs;
 mod jobsets;
 mod objects;
 pub(crate) mod pods;
 mod server;
+mod tokens;
 mod watches;
 
 use std::path::Path;
@@ -37,6 +39,8 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         jobs::checks(&mut suite);
         jobsets::checks(&mut suite);
         imperative::checks(&mut suite);
+        tokens::checks(&mut suite);
+        cronjobs::checks(&mut suite);
         server::strangers(&mut suite, &up.kubeconfig(), folder.path());
         let said = up.said();
         let stopped = up.stop();

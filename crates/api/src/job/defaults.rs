@@ -29,6 +29,13 @@ pub(super) fn fill(object: &mut Json) {
     fill_pod_spec(object_mut(object_mut(spec, "template"), "spec"));
 }
 
+/// Fills in the template of Jobs of a CronJob: what is the Job's own is filled in with each Job.
+pub(super) fn fill_template(template: &mut Json) {
+    let spec = object_mut(template, "spec");
+    fill_condition_patterns(spec);
+    fill_pod_spec(object_mut(object_mut(spec, "template"), "spec"));
+}
+
 fn fill_condition_patterns(spec: &mut Json) {
     let rules = spec
         .get_mut("podFailurePolicy")

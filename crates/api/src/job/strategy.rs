@@ -147,7 +147,8 @@ impl Strategy for JobStrategy {
     }
 }
 
-fn warn_about_name(name: &str) -> Option<String> {
+/// What a name is not good for that pods and hosts are named after.
+pub(super) fn warn_about_name(name: &str) -> Option<String> {
     let faults = names::dns1123_label(name);
     (!faults.is_empty()).then(|| {
         format!(

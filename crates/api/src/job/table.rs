@@ -25,21 +25,26 @@ pub(super) const COLUMNS: &[Column] = &[
 ];
 
 pub(super) fn row(object: &Json, now: Timestamp) -> Vec<Value> {
-    let containers = list(object, &["spec", "template", "spec", "containers"]);
-    let joined = |member: &str| {
-        let texts = containers.iter().map(|one| one[member].as_str().unwrap_or_default());
-        texts.collect::<Vec<_>>().join(",")
-    };
-    vec![
+    let mut cells = vec![
         table::name(object),
         status_cell(object).into(),
         completions_cell(object).into(),
         duration_cell(object, now).into(),
         age(object, now).into(),
-        joined("name").into(),
-        joined("image").into(),
-        selector_cell(object).into(),
-    ]
+    ];
+    let spec = at(object, &["spec"]).and_then(Value::as_object);
+    cells.extend(template_cells(spec.unwrap_or(&Json::new())));
+    cells
+}
+
+/// Containers, images and selector of the pods that the spec of a Job has.
+pub(super) fn template_cells(spec: &Json) -> [Value; 3] {
+    let containers = list(spec, &["template", "spec", "containers"]);
+    let joined = |member: &str| {
+        let texts = containers.iter().map(|one| one[member].as_str().unwrap_or_default());
+        texts.collect::<Vec<_>>().join(",")
+    };
+    [joined("name").into(), joined("image").into(), selector_cell(spec).into()]
 }
 
 fn status_cell(object: &Json) -> &'static str {
@@ -88,9 +93,9 @@ fn duration_cell(object: &Json, now: Timestamp) -> String {
     }
 }
 
-fn selector_cell(object: &Json) -> String {
-    let selector = at(object, &["spec", "selector"])
-        .and_then(|value| meta::LabelSelector::deserialize(value).ok());
+fn selector_cell(spec: &Json) -> String {
+    let selector =
+        at(spec, &["selector"]).and_then(|value| meta::LabelSelector::deserialize(value).ok());
     match LabelSelector::from_meta(selector.as_ref()) {
         Ok(selector) => or_none(selector.to_string()),
         Err(_) => "<error>".to_owned(),

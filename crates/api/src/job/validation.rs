@@ -44,13 +44,13 @@ pub(super) fn validate(object: &Json, needs_prefixed_labels: bool) -> ErrorList 
     errors
 }
 
-fn validate_spec(object: &Json, spec: &JobSpec) -> ErrorList {
-    let path = Path::new("spec");
-    let mut errors = validate_numbers(spec, &path);
+/// Says what is wrong with the spec of a Job, but for its selector: in a template there is none.
+pub(super) fn validate_template_spec(object: &Json, spec: &JobSpec, path: &Path) -> ErrorList {
+    let mut errors = validate_numbers(spec, path);
     if let Some(manager) = &spec.managed_by {
         errors.extend(validate_manager(manager, &path.child("managedBy")));
     }
-    errors.extend(validate_mode(spec, &path));
+    errors.extend(validate_mode(spec, path));
     errors.extend(policies::validate_pod_failure(spec, &path.child("podFailurePolicy")));
     errors.extend(policies::validate_success(spec, &path.child("successPolicy")));
     errors.extend(validate_replacement(spec, &path.child("podReplacementPolicy")));
@@ -59,6 +59,12 @@ fn validate_spec(object: &Json, spec: &JobSpec) -> ErrorList {
     }
     let path_of_policy = path.child("template").child("spec").child("restartPolicy");
     errors.extend(validate_restart_policy(spec, &path_of_policy));
+    errors
+}
+
+fn validate_spec(object: &Json, spec: &JobSpec) -> ErrorList {
+    let path = Path::new("spec");
+    let mut errors = validate_template_spec(object, spec, &path);
     match &spec.selector {
         None => errors.push(FieldError::required(&path.child("selector"), "")),
         Some(selector) => errors.extend(validate_label_selector(selector, &path.child("selector"))),

@@ -15,18 +15,18 @@ struct Town {
 }
 
 impl Roles for Town {
-    fn cluster_bindings(&self) -> Vec<Json> {
-        self.cluster_bindings.clone()
+    fn cluster_bindings(&self) -> Vec<&Json> {
+        self.cluster_bindings.iter().collect()
     }
 
-    fn bindings(&self, namespace: &str) -> Vec<Json> {
-        self.bindings.get(namespace).cloned().unwrap_or_default()
+    fn bindings(&self, namespace: &str) -> Vec<&Json> {
+        self.bindings.get(namespace).into_iter().flatten().collect()
     }
 
-    fn rules(&self, namespace: Option<&str>, name: &str) -> Option<Vec<Value>> {
+    fn rules(&self, namespace: Option<&str>, name: &str) -> Option<&[Value]> {
         let found =
             self.rules.iter().find(|((place, role), _)| (*place, *role) == (namespace, name));
-        found.map(|(_, rules)| rules.clone())
+        found.map(|(_, rules)| rules.as_slice())
     }
 }
 

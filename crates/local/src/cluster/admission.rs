@@ -1,5 +1,6 @@
 //! What objects go through beyond what their kind says: what webhooks are on other clusters.
 
+mod accounts;
 mod queueing;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -13,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 pub use queueing::QueueingPolicy;
 
-/// Sends pods of JobSets that are to have a domain of nodes for themselves where they belong, and
-/// jobs into queues.
+/// Gives pods what their service account brings along, sends those of JobSets that are to have a
+/// domain of nodes for themselves where they belong, and jobs into queues.
 #[derive(Debug, Default)]
 pub(super) struct Webhooks {
     pub(super) queueing: QueueingPolicy,
@@ -24,7 +25,11 @@ impl Admission for Webhooks {
     fn admit(&self, scene: &Scene<'_>, object: &mut Json) -> Result<(), Status> {
         self.queueing.fill_new(scene, object);
         let is_pod = scene.resource.group.is_empty() && scene.resource.plural == "pods";
-        if !is_pod || json::at(object, &["metadata", "annotations", JOBSET_NAME]).is_none() {
+        if !is_pod {
+            return Ok(());
+        }
+        accounts::admit(scene, object)?;
+        if json::at(object, &["metadata", "annotations", JOBSET_NAME]).is_none() {
             return Ok(());
         }
         // What is no pod at all is refused with better words later.

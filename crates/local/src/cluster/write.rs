@@ -99,6 +99,7 @@ impl Cluster {
         object: Json,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        self.wait_for_account(resource, namespace, &object).await;
         let plan = |scene: &Scene<'_>| rest::create(scene, object.clone());
         Ok(self.write(resource, namespace, options, plan).await?.0)
     }

@@ -15,6 +15,7 @@ use tracing::warn;
 use super::{StartError, roles};
 use crate::{
     cluster::{Cluster, WriteOptions},
+    controllers::service_account,
     observe::{self, Change},
 };
 
@@ -25,7 +26,11 @@ const PORT: u16 = 443;
 
 /// Makes the objects that are not there yet, and lets the service `kubernetes` have the port the
 /// server listens on.
-pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), StartError> {
+pub(super) async fn run(
+    cluster: &Cluster,
+    port: Option<u16>,
+    root_ca: Option<&str>,
+) -> Result<(), StartError> {
     let port = port.unwrap_or(PORT);
     // Namespaces first; within a stage the writes share a commit.
     let namespaces = NAMESPACES.map(|name| {
@@ -37,6 +42,15 @@ pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), Star
         let object = json!({ "metadata": { "name": "default" } });
         ensure(cluster, ("", "v1", "serviceaccounts"), namespace, object)
     });
+    let certificates =
+        root_ca.into_iter().flat_map(|root_ca| NAMESPACES.map(|place| (root_ca, place)));
+    let certificates = certificates.map(|(root_ca, namespace)| {
+        let map = service_account::certificate(root_ca);
+        let annotations = map.metadata.annotations;
+        let metadata = json!({ "name": map.metadata.name, "annotations": annotations });
+        let object = json!({ "metadata": metadata, "data": map.data });
+        ensure(cluster, ("", "v1", "configmaps"), namespace, object)
+    });
     let classes = priority_classes()
         .map(|object| ensure(cluster, ("scheduling.k8s.io", "v1", "priorityclasses"), "", object));
     let service = ensure(cluster, ("", "v1", "services"), "default", kubernetes_service(port));
@@ -47,8 +61,10 @@ pub(super) async fn run(cluster: &Cluster, port: Option<u16>) -> Result<(), Star
     let bindings = roles::cluster_role_bindings()
         .into_iter()
         .map(|binding| ensure(cluster, rbac("clusterrolebindings"), "", binding));
+    let for_pods =
+        future::try_join(future::try_join_all(accounts), future::try_join_all(certificates));
     future::try_join5(
-        future::try_join_all(accounts),
+        for_pods,
         future::try_join_all(classes),
         service,
         future::try_join_all(roles),

@@ -4,6 +4,7 @@ mod assemble;
 mod credentials;
 mod gather;
 mod honour;
+mod tokens;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
@@ -29,6 +30,7 @@ use super::dirs::NodeDirs;
 use super::network::Network;
 use super::probe::{self, Target};
 use super::runtime::{ContainerId, Exited, RecoveredState, Runtime, RuntimeEvent};
+use super::sources::references_of_volumes;
 use super::volumes::{self, PreparedVolume};
 
 /// How often volumes that show objects of the API are brought up to date.
@@ -65,6 +67,7 @@ struct Inner {
     services: gather::Services,
     rights: Rights,
     devices: Mutex<Devices>,
+    tokens: tokens::Tokens,
     pods: Mutex<HashMap<String, SetUp>>,
 }
 
@@ -98,6 +101,7 @@ impl ProcessBackend {
             services,
             rights: Rights::own(),
             devices,
+            tokens: tokens::Tokens::default(),
             pods: Mutex::default(),
         });
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -253,12 +257,15 @@ impl Inner {
         self.lock().remove(pod_uid);
         self.devices.lock().unwrap_or_else(PoisonError::into_inner).release(pod_uid);
         self.network.release(pod_uid);
+        self.tokens.forget(pod_uid);
     }
 
     async fn set_up(&self, pod: Arc<Pod>) -> Result<String, String> {
         let uid = pod.uid().unwrap_or_default();
         let pod_ip = self.give_address(&pod)?;
-        let sources = self.gather(&pod, &pod_ip).await.map_err(|error| error.to_string())?;
+        let wanted = references_of_volumes(&pod);
+        let sources = self.gather(&pod, wanted, &pod_ip).await;
+        let sources = sources.map_err(|error| error.to_string())?;
         let (dirs, shared) = (self.dirs.clone(), Arc::clone(&pod));
         let volumes =
             tokio::task::spawn_blocking(move || volumes::prepare(&shared, &sources, &dirs))
@@ -315,13 +322,12 @@ impl Inner {
     async fn refresh_all(&self) {
         let pods: Vec<SetUp> = self.lock().values().cloned().collect();
         for set_up in pods {
-            let references = super::sources::references(&set_up.pod);
-            let has_volumes = !set_up.volumes.is_empty();
-            if !has_volumes || (references.config_maps.is_empty() && references.secrets.is_empty())
-            {
+            let wanted = references_of_volumes(&set_up.pod);
+            if wanted.is_empty() {
                 continue;
             }
-            let Ok(sources) = self.gather(&set_up.pod, &set_up.pod_ip).await else { continue };
+            let gathered = self.gather(&set_up.pod, wanted, &set_up.pod_ip).await;
+            let Ok(sources) = gathered else { continue };
             let dirs = self.dirs.clone();
             let outcome =
                 tokio::task::spawn_blocking(move || volumes::refresh(&set_up.pod, &sources, &dirs))

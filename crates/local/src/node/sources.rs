@@ -50,11 +50,26 @@ pub struct References {
 /// The lifetime of a token whose volume asks for none.
 pub const TOKEN_SECONDS_DEFAULT: i64 = 3600;
 
-/// What has to be in [`Sources`] for `pod`.
-pub fn references(pod: &Pod) -> References {
+impl References {
+    /// Whether nothing that may change is needed.
+    pub fn is_empty(&self) -> bool {
+        self.config_maps.is_empty() && self.secrets.is_empty() && self.tokens.is_empty()
+    }
+}
+
+/// What has to be in [`Sources`] for the environment of `pod`'s containers.
+pub fn references_of_containers(pod: &Pod) -> References {
     let mut found = References::default();
     if let Some(spec) = &pod.spec {
         of_containers(spec, &mut found);
+    }
+    found
+}
+
+/// What has to be in [`Sources`] for the volumes of `pod`.
+pub fn references_of_volumes(pod: &Pod) -> References {
+    let mut found = References::default();
+    if let Some(spec) = &pod.spec {
         of_volumes(spec, &mut found);
     }
     found

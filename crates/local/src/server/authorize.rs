@@ -1,15 +1,15 @@
 //! Whether a caller may do what it asks for, by the roles and bindings there are.
 
+mod parsed;
+
 use std::sync::Arc;
 
 use http::Method;
 use lockstep_api::{
     Status,
-    json::{list, text},
-    rbac::{self, Request, Roles, Who},
-    strategy::Json,
+    json::text,
+    rbac::{self, Refusal, Request, Who},
 };
-use lockstep_store::{object, snapshot::Snapshot};
 use serde_json::Value;
 
 use super::{
@@ -17,44 +17,25 @@ use super::{
     request::{ResourcePath, Target},
 };
 use crate::{auth::User, cluster::Guard};
+pub(crate) use parsed::{Parsed, RoleCache};
 
 /// The roles and bindings of one moment.
-pub(crate) struct Bound(Arc<Snapshot>);
+pub(crate) struct Bound(Arc<Parsed>);
 
 impl Bound {
     /// Those of now.
     pub(crate) fn of(app: &App) -> Self {
-        Self(app.cluster.snapshot())
+        Self(app.roles.at(&app.cluster.snapshot()))
     }
 
     /// Why somebody may do something; nothing when not.
     pub(crate) fn allows(&self, user: &User, request: &Request<'_>) -> Option<String> {
-        rbac::allowed_by(self, who(user), request)
+        rbac::allowed_by(&*self.0, who(user), request)
     }
 
     /// What somebody may do in a namespace.
     pub(crate) fn rules_for(&self, user: &User, namespace: &str) -> Vec<Value> {
-        rbac::rules_for(self, who(user), namespace)
-    }
-
-    fn all(&self, table: &str, namespace: Option<&str>) -> Vec<Json> {
-        self.0.range(table, namespace, None).map(|(_, object)| object.json()).collect()
-    }
-}
-
-impl Roles for Bound {
-    fn cluster_bindings(&self) -> Vec<Json> {
-        self.all("clusterrolebindings", None)
-    }
-
-    fn bindings(&self, namespace: &str) -> Vec<Json> {
-        self.all("rolebindings", Some(namespace))
-    }
-
-    fn rules(&self, namespace: Option<&str>, name: &str) -> Option<Vec<Value>> {
-        let (table, namespace) = namespace.map_or(("clusterroles", ""), |place| ("roles", place));
-        let role = self.0.get(table, &object::key(namespace, name))?.json();
-        Some(list(&role, &["rules"]).to_vec())
+        rbac::rules_for(&*self.0, who(user), namespace)
     }
 }
 
@@ -114,32 +95,16 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
             return Ok(());
         }
         let (bound, object) = (Bound::of(&app), object.json());
-        let namespace = text(&object, &["metadata", "namespace"]);
-        let role = text(&object, &["roleRef", "name"]);
-        let is_binding = object.contains_key("roleRef");
-        let (verb, plural, name, rules) = if is_binding {
-            let is_of_namespace = text(&object, &["roleRef", "kind"]) == "Role";
-            let plural = if is_of_namespace { "roles" } else { "clusterroles" };
-            let rules = bound.rules(is_of_namespace.then_some(namespace), role);
-            let missing = || Status::not_allowed((rbac::GROUP, plural), role, "it does not exist");
-            ("bind", plural, role, rules.ok_or_else(missing)?)
-        } else {
-            let rules = list(&object, &["rules"]).to_vec();
-            ("escalate", &*resource.plural, text(&object, &["metadata", "name"]), rules)
-        };
-        let group = rbac::GROUP;
-        let request =
-            Request::Resource { verb, group, resource: plural, subresource: "", namespace, name };
-        if bound.allows(&user, &request).is_some() {
-            return Ok(());
-        }
-        match rbac::overreach(&bound, who(&user), namespace, &rules) {
-            None => Ok(()),
-            Some(why) => {
-                let name = text(&object, &["metadata", "name"]);
-                Err(Status::forbidden(resource, name, &why))
+        rbac::may_grant(&*bound.0, who(&user), &resource.plural, &object).map_err(|refusal| {
+            match refusal {
+                Refusal::NoSuchRole { plural, name } => {
+                    Status::not_allowed((rbac::GROUP, plural), &name, "it does not exist")
+                }
+                Refusal::Overreach(why) => {
+                    Status::forbidden(resource, text(&object, &["metadata", "name"]), &why)
+                }
             }
-        }
+        })
     }))
 }
 

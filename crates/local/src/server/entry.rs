@@ -14,7 +14,7 @@ use lockstep_api::{Status, rbac};
 use tracing::error;
 
 use super::{
-    App, authorize,
+    App, authenticate, authorize,
     authorize::Bound,
     call::Call,
     dispatch,
@@ -117,7 +117,7 @@ fn identify(app: &App, request: &mut Request) -> Result<Caller, Status> {
         return Err(failure(414, "RequestURITooLong", "the path of the request is too long"));
     }
     refuse_browsers(request.uri(), request.headers(), &app.names)?;
-    let user = app.token.authenticate(request.headers())?;
+    let user = authenticate::caller(app, request.headers())?;
     let user = match disguise(request.headers())? {
         None => user,
         Some(disguise) => {

@@ -11,10 +11,17 @@ use lockstep_api::{
     rbac::Request,
     strategy::{Column, Json},
     table,
+    tokens::ISSUER,
 };
 use serde_json::{Map, Value, json};
 
-use super::{authorize::Bound, call::Call, respond, respond::typed_header};
+use super::{
+    authenticate::{self, Known},
+    authorize::Bound,
+    call::Call,
+    respond,
+    respond::typed_header,
+};
 use crate::auth::User;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -69,7 +76,7 @@ pub(crate) async fn answer(
     if let Some(spec) = asked.get("spec") {
         answer.insert("spec".to_owned(), spec.clone());
     }
-    answer.insert("status".to_owned(), status(call, resource, &asked));
+    answer.insert("status".to_owned(), status(call, resource, &asked)?);
     let stored = Value::Object(answer).to_string();
     let mut bytes = bytes::BytesMut::new();
     let header = typed_header(&resource.api_version(), &resource.kind);
@@ -77,26 +84,50 @@ pub(crate) async fn answer(
     Ok(respond::json(StatusCode::CREATED, bytes.freeze(), call.output))
 }
 
-fn status(call: &Call, resource: &Resource, asked: &Json) -> Value {
-    let user = json!({ "username": call.user.name, "groups": call.user.groups });
-    match &*resource.plural {
-        "selfsubjectreviews" => json!({ "userInfo": user }),
-        "tokenreviews" => {
-            let token = text(asked, &["spec", "token"]);
-            match call.app.token.is(token) {
-                true => json!({ "authenticated": true, "user": user }),
-                false => json!({ "user": {}, "error": "invalid bearer token" }),
-            }
-        }
+fn status(call: &Call, resource: &Resource, asked: &Json) -> Result<Value, Status> {
+    Ok(match &*resource.plural {
+        "selfsubjectreviews" => json!({ "userInfo": user_info(&call.user) }),
+        "tokenreviews" => return token(call, asked),
         "selfsubjectrulesreviews" => rules(call, text(asked, &["spec", "namespace"])),
         "selfsubjectaccessreviews" => access(call, &call.user, asked),
         _ => {
             let groups = list(asked, &["spec", "groups"]).iter().filter_map(Value::as_str);
             let groups = groups.map(str::to_owned).collect();
-            let user = User { name: text(asked, &["spec", "user"]).to_owned(), groups };
-            access(call, &user, asked)
+            let name = text(asked, &["spec", "user"]).to_owned();
+            access(call, &User { name, groups, ..User::default() }, asked)
         }
+    })
+}
+
+/// Who comes with a token.
+fn token(call: &Call, asked: &Json) -> Result<Value, Status> {
+    let token = text(asked, &["spec", "token"]);
+    if token.is_empty() {
+        let why = "token is required for TokenReview in authentication";
+        return Err(Status::bad_request(why));
     }
+    let given = list(asked, &["spec", "audiences"]).iter().filter_map(Value::as_str);
+    let mut audiences: Vec<&str> = given.collect();
+    if audiences.is_empty() {
+        audiences.push(ISSUER);
+    }
+    Ok(match authenticate::who(&call.app, token, &audiences) {
+        Ok(Known { user, audiences }) => json!({
+            "authenticated": true, "user": user_info(&user), "audiences": audiences,
+        }),
+        Err(error) => json!({ "user": {}, "error": error.to_string() }),
+    })
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({ "username": user.name, "groups": user.groups });
+    if !user.uid.is_empty() {
+        info["uid"] = user.uid.clone().into();
+    }
+    if !user.extra.is_empty() {
+        info["extra"] = json!(user.extra);
+    }
+    info
 }
 
 /// Whether somebody may do what is asked about.

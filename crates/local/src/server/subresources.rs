@@ -3,6 +3,7 @@
 mod binding;
 mod eviction;
 mod log;
+mod token;
 
 pub(crate) use binding::bind_by_body;
 
@@ -61,6 +62,7 @@ pub(crate) async fn answer(
         ("status", Verb::Patch) => verbs::patch(call, address, Some(sub), body).await,
         ("binding", Verb::Create) => binding::bind(call, address, body).await,
         ("eviction", Verb::Create) => eviction::evict(call, address, body).await,
+        ("token", Verb::Create) => token::issue(call, address, body).await,
         ("log", Verb::Get) => log::log(call, address, permit),
         _ => Err(wrong_method()),
     }

@@ -16,7 +16,7 @@ async fn ask(api: &Api, user: &str, method: &str, path: &str, body: &Value) -> A
     let request = request.header("content-type", "application/json");
     let mut request = request.body(Body::from(body)).unwrap();
     let groups = vec!["system:authenticated".to_owned()];
-    request.extensions_mut().insert(User { name: user.to_owned(), groups });
+    request.extensions_mut().insert(User { name: user.to_owned(), groups, ..User::default() });
     api.send(request).await
 }
 

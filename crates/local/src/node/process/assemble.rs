@@ -15,6 +15,7 @@ use crate::node::devices::{self, Devices};
 use crate::node::env::{self, ConfigError};
 use crate::node::network::PodName;
 use crate::node::runtime::{ContainerId, Isolation, Launch, LimitedBy, Limits, StartError};
+use crate::node::sources::references_of_containers;
 use crate::node::volumes;
 
 /// A pod with this annotation set to `true` gets the environment and folder of whoever started the
@@ -72,7 +73,8 @@ impl Inner {
         };
         let container = self.with_command(container);
         let pod_ip = self.pod_ip(pod);
-        let sources = self.gather(pod, &pod_ip).await.map_err(|error| create(&error))?;
+        let wanted = references_of_containers(pod);
+        let sources = self.gather(pod, wanted, &pod_ip).await.map_err(|error| create(&error))?;
         let identity = pod_name(pod);
         let base = env::base(|name| std::env::var(name).ok(), &identity.hostname);
         let config = |error: ConfigError| StartFailure::Config(error.to_string());

@@ -5,10 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
 
@@ -16,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::Inner;
 use crate::node::network::Network;
-use crate::node::sources::{NodeFacts, Sources, references};
+use crate::node::sources::{NodeFacts, References, Sources};
 use crate::observe::{Change, ObjectKey, follow};
 
 /// All services, kept up to date, and their names made to resolve. The watches end with it.
@@ -106,10 +104,14 @@ impl Slices {
 }
 
 impl Inner {
-    /// Everything `pod` refers to. What does not exist is left out; not being able to ask is an
-    /// error.
-    pub(super) async fn gather(&self, pod: &Pod, pod_ip: &str) -> kube::Result<Sources> {
-        let wanted = references(pod);
+    /// Everything `pod` refers to that is `wanted`. What does not exist is left out; not being able
+    /// to ask is an error.
+    pub(super) async fn gather(
+        &self,
+        pod: &Pod,
+        wanted: References,
+        pod_ip: &str,
+    ) -> kube::Result<Sources> {
         let namespace = pod.namespace().unwrap_or_default();
         let mut sources = Sources {
             services: self.services.list(),
@@ -139,39 +141,11 @@ impl Inner {
             }
         }
         for (audience, seconds) in wanted.tokens {
-            if let Some(token) = self.token(pod, &namespace, &audience, seconds).await? {
+            let token = self.tokens.token(&self.client, pod, &audience, seconds).await?;
+            if let Some(token) = token {
                 sources.tokens.insert((audience, seconds), token);
             }
         }
         Ok(sources)
-    }
-
-    /// A token for the pod's service account; `None` when the account does not exist.
-    async fn token(
-        &self,
-        pod: &Pod,
-        namespace: &str,
-        audience: &str,
-        seconds: i64,
-    ) -> kube::Result<Option<String>> {
-        let spec = pod.spec.as_ref();
-        let account = spec.and_then(|spec| spec.service_account_name.clone());
-        let account = account.unwrap_or_else(|| "default".to_owned());
-        let audiences = if audience.is_empty() { Vec::new() } else { vec![audience.to_owned()] };
-        let request = TokenRequest {
-            spec: Some(TokenRequestSpec {
-                audiences: Some(audiences),
-                expiration_seconds: Some(seconds),
-                ..TokenRequestSpec::default()
-            }),
-            ..TokenRequest::default()
-        };
-        let api: Api<k8s_openapi::api::core::v1::ServiceAccount> =
-            Api::namespaced(self.client.clone(), namespace);
-        match api.create_token_request(&account, &PostParams::default(), &request).await {
-            Ok(answer) => Ok(answer.status.and_then(|status| status.token)),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
     }
 }

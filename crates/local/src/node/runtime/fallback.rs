@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use lockstep_api::pod::{TOKEN_FOLDER, TOKEN_VOLUME};
+
 use super::{Launch, StartError};
 
 /// Folders of the system, whose content programs rely on without it being named to them.
@@ -33,6 +35,11 @@ pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<St
             });
         }
         exported.push((variable(&mount.volume), mount.source.to_string_lossy().into_owned()));
+        paths.push((mount.target.clone(), mount.source.clone()));
+        // Every pod has it, and few look into it.
+        if mount.target == Path::new(TOKEN_FOLDER) {
+            continue;
+        }
         warnings.push(format!(
             "volume {:?} is not at {} but at {}: mount namespaces are not allowed here; \
              the path was replaced in the command and the environment, see also ${}",
@@ -41,7 +48,6 @@ pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<St
             mount.source.display(),
             variable(&mount.volume)
         ));
-        paths.push((mount.target.clone(), mount.source.clone()));
     }
     paths.push((PathBuf::from(&launch.termination_message_path), message_file.to_owned()));
     // The longest first, so that a volume inside a volume is found.
@@ -64,7 +70,10 @@ pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<St
     Ok(warnings)
 }
 
+/// The variable that says where a volume is.
 fn variable(volume: &str) -> String {
+    // What follows is made up for each pod.
+    let volume = if volume.starts_with(TOKEN_VOLUME) { "kube-api-access" } else { volume };
     let name: String = volume
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
@@ -157,5 +166,20 @@ mod tests {
         let mut data = launch("/data");
         assert_eq!(rewrite(&mut data, Path::new("/m")).unwrap().len(), 1);
         assert_eq!(data.env, [("LOCKSTEP_VOLUME_MY_VOL".to_owned(), "/v/my".to_owned())]);
+    }
+
+    #[test]
+    fn the_token_of_every_pod_is_named_without_a_word_of_warning() {
+        let id = ContainerId { pod_uid: "u".into(), container: "c".into(), attempt: 0 };
+        let mut launch = Launch::new(id, vec!["cat".into(), format!("{TOKEN_FOLDER}/token")]);
+        launch.mounts.push(Mount {
+            volume: "kube-api-access-x7k2p".into(),
+            source: "/v/api".into(),
+            target: TOKEN_FOLDER.into(),
+            read_only: true,
+        });
+        assert_eq!(rewrite(&mut launch, Path::new("/m")).unwrap(), Vec::<String>::new());
+        let named = ("LOCKSTEP_VOLUME_KUBE_API_ACCESS".to_owned(), "/v/api".to_owned());
+        assert_eq!((launch.env, &*launch.command[1]), (vec![named], "/v/api/token"));
     }
 }

@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lockstep_api::pod::TOKEN_FOLDER;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
@@ -129,11 +130,14 @@ fn mount_volumes(tree: &mut Tree, launch: &ShimLaunch) -> Result<(), ViewError> 
     mounts.sort_by_key(|mount| mount.target.components().count());
     for volume in mounts {
         let failed = |message: String| ViewError::Volume { volume: volume.volume.clone(), message };
+        // Every pod has it, and nobody chose its path.
+        tree.set_quiet(volume.target == Path::new(TOKEN_FOLDER));
         let target = tree
             .place(&volume.target, &volume.source)
             .map_err(|error| failed(format!("cannot mount at {:?}: {error}", volume.target)))?;
         bind(&volume.source, &target, volume.read_only)
             .map_err(|error| failed(format!("cannot mount {:?}: {error}", volume.source)))?;
+        tree.set_quiet(false);
         tree.mounted(target.clone(), volume.read_only);
         // A volume that contains the data directory must not show it either.
         if let Ok(rest) = launch.data_dir.strip_prefix(&volume.source) {

@@ -24,16 +24,23 @@ pub(super) struct Tree {
     /// Volumes already mounted, and whether they are read-only.
     volumes: Vec<(PathBuf, bool)>,
     warnings: Vec<String>,
+    /// Whether there is nothing to tell about what is placed next.
+    is_quiet: bool,
 }
 
 impl Tree {
     pub(super) fn new(root: PathBuf, root_is_own: bool) -> Self {
         let own = if root_is_own { BTreeSet::from([root.clone()]) } else { BTreeSet::new() };
-        Self { root, own, volumes: Vec::new(), warnings: Vec::new() }
+        Self { root, own, volumes: Vec::new(), warnings: Vec::new(), is_quiet: false }
     }
 
     pub(super) fn into_warnings(self) -> Vec<String> {
         self.warnings
+    }
+
+    /// Says whether users are to be told what placing the next volume costs them.
+    pub(super) fn set_quiet(&mut self, is_quiet: bool) {
+        self.is_quiet = is_quiet;
     }
 
     /// Notes that something is mounted at `target`.
@@ -156,7 +163,7 @@ impl Tree {
         mirror(Path::new(&format!("/proc/self/fd/{}", held.as_raw_fd())), dir)?;
         self.own.insert(dir.to_owned());
         let seen = Path::new("/").join(dir.strip_prefix(&self.root).unwrap_or(dir));
-        if seen != Path::new("/") && seen != Path::new("/dev") {
+        if !self.is_quiet && seen != Path::new("/") && seen != Path::new("/dev") {
             self.warnings.push(format!(
                 "a path below {} does not exist on this machine: \
                  what the container itself creates in that folder is not kept",
