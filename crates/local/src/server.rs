@@ -24,6 +24,7 @@ mod respond;
 mod reviews;
 mod subresources;
 mod verbs;
+mod websocket;
 
 use std::{convert::Infallible, sync::Arc};
 

@@ -24,12 +24,6 @@ pub(crate) async fn resource(
     let resource = registry
         .get(&path.group, &path.version, &path.resource)
         .ok_or_else(Status::no_such_resource)?;
-    if let (Some(namespace), Some(name), Some(sub)) =
-        (&path.namespace, &path.name, &path.subresource)
-        && let Some(status) = subresources::later(&call, resource, (namespace, name), sub)
-    {
-        return Err(status);
-    }
     check_path(resource, &path)?;
     check_verb(resource, &path)?;
     let deprecation = resource.strategy.deprecation();
