@@ -83,6 +83,7 @@ fn core() -> Vec<Resource> {
             .below_as("eviction", ("policy", "v1", "Eviction"), CREATE)
             .below_as("exec", ("", "v1", "PodExecOptions"), CONNECT)
             .below("log", &["get"])
+            .below_as("portforward", ("", "v1", "PodPortForwardOptions"), CONNECT)
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)

@@ -22,6 +22,7 @@ mod query;
 mod request;
 mod respond;
 mod reviews;
+mod spdy;
 mod subresources;
 mod verbs;
 mod websocket;

@@ -92,6 +92,7 @@ const ATTACH: &[Parameter] = &[
     ("tty", "boolean", "Whether the process has a terminal."),
 ];
 const COMMAND: Parameter = ("command", "string", "The program and its arguments, one by one.");
+const PORTS: Parameter = ("ports", "integer", "The ports to be connected to.");
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH_BODY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -209,6 +210,7 @@ impl<'a> Operations<'a> {
         let connection = match &*sub.name {
             "attach" => Some(ATTACH.to_vec()),
             "exec" => Some([ATTACH, &[COMMAND]].concat()),
+            "portforward" => Some(vec![PORTS]),
             _ => None,
         };
         if let Some((parameters, kind)) = connection.zip(sub.kind.as_ref()) {

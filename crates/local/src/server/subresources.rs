@@ -6,6 +6,7 @@ mod eviction;
 mod exec;
 mod log;
 mod pod;
+mod portforward;
 mod remote;
 
 pub(crate) use binding::bind_by_body;
@@ -49,6 +50,7 @@ pub(crate) async fn answer(
         ("log", Verb::Get) => log::log(call, address, permit),
         ("exec", Verb::Get | Verb::Create) => exec::exec(call, address, permit),
         ("attach", Verb::Get | Verb::Create) => attach::attach(call, address, permit),
+        ("portforward", Verb::Get | Verb::Create) => portforward::open(call, address, permit),
         _ => Err(wrong_method()),
     }
 }

@@ -125,7 +125,7 @@ async fn connections_need_a_pod_that_runs_and_an_upgrade() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await;
     let host = "pod p does not have a host assigned";
-    for sub in ["exec", "attach"] {
+    for sub in ["exec", "attach", "portforward"] {
         for method in ["GET", "POST"] {
             let path = format!("{PODS}/p/{sub}?command=date&stdout=1");
             let answer = api.with(method, &path, &[("accept", "*/*")], "").await;
@@ -136,7 +136,7 @@ async fn connections_need_a_pod_that_runs_and_an_upgrade() {
     }
     api.post(&format!("{PODS}/p/binding"), &binding("p", "n1")).await;
     let upgrade = "Upgrade request required";
-    for sub in ["exec", "attach"] {
+    for sub in ["exec", "attach", "portforward"] {
         let answer = api.get(&format!("{PODS}/p/{sub}?command=date&stdout=1")).await;
         assert_eq!((answer.code, answer.message().as_str()), (400, upgrade), "{sub}");
         let listed = api.get("/api/v1").await.json();

@@ -263,6 +263,42 @@ async fn input_that_stays_open_is_for_all_who_come() {
 }
 
 #[tokio::test]
+async fn ports_are_forwarded() {
+    let cluster = Cluster::start().await;
+    let script = "import socket, os\n\
+        s = socket.create_server((os.environ['IP'], 7777))\n\
+        while True:\n\
+        \x20 c, _ = s.accept()\n\
+        \x20 c.sendall(b'you said ' + c.recv(100)); c.close()";
+    let env = json!([{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]);
+    let more = json!({"command": ["python3", "-c", script], "env": env});
+    cluster.run("p", "", more).await;
+    let ask = async || {
+        let mut forwarder = cluster.pods.portforward("p", &[7777]).await.unwrap();
+        let mut stream = forwarder.take_stream(7777).unwrap();
+        stream.write_all(b"hi").await.ok()?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said).await.ok()?;
+        Some(said).filter(|said| !said.is_empty())
+    };
+    let mut said = None;
+    for _ in 0..100 {
+        said = tokio::time::timeout(PATIENCE, ask()).await.unwrap();
+        if said.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(said.as_deref(), Some("you said hi"));
+    let mut forwarder = cluster.pods.portforward("p", &[7778]).await.unwrap();
+    let error = forwarder.take_error(7778).unwrap();
+    let error = tokio::time::timeout(PATIENCE, error).await.unwrap().unwrap();
+    assert!(error.starts_with("error forwarding port 7778 to pod p_default, uid "), "{error}");
+    assert!(error.ends_with(":7778: connect: connection refused"), "{error}");
+    cluster.embedded.shutdown().await;
+}
+
+#[tokio::test]
 async fn what_cannot_be_opened_is_refused_in_known_words() {
     let cluster = Cluster::start().await;
     let pod = cluster.run("p", "true", json!({})).await;
@@ -278,6 +314,7 @@ async fn what_cannot_be_opened_is_refused_in_known_words() {
     let required = (400, "Upgrade request required".to_owned());
     assert_eq!(ask("exec?command=date&stdout=1").await, required);
     assert_eq!(ask("attach?stdout=1").await, required);
+    assert_eq!(ask("portforward").await, required);
     let unknown = (400, "container x is not valid for pod p".to_owned());
     assert_eq!(ask("exec?command=date&container=x&stdout=1").await, unknown);
     let mut process = cluster.exec("p", &["date"], &AttachParams::default()).await;
