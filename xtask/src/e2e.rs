@@ -11,6 +11,8 @@ mod unprivileged;
 mod up;
 mod valkey;
 
+use std::path::PathBuf;
+
 use anyhow::{Result, bail};
 
 use self::check::Summary;
@@ -24,6 +26,12 @@ pub(crate) struct Options {
     /// Check the release build instead of the one for development.
     #[arg(long)]
     release: bool,
+    /// Check this program instead of building one.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Only these parts of the kubectl suite.
+    #[arg(long, value_enum)]
+    part: Vec<kubectl::Part>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -60,11 +68,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Pytorch,
     ];
     let suites = if options.suites.is_empty() { &all[..] } else { &options.suites };
-    let binary = up::build(options.release)?;
+    let binary = match &options.binary {
+        Some(binary) => binary.canonicalize()?,
+        None => up::build(options.release)?,
+    };
     let mut summary = Summary::default();
     for suite in suites {
         let outcome = match suite {
-            Suite::Kubectl => kubectl::run(&binary),
+            Suite::Kubectl => kubectl::run(&binary, &options.part),
             Suite::Crash => crash::run(&binary),
             Suite::Restart => restart::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),

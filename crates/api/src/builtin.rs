@@ -35,6 +35,8 @@ const ALL_BUT_COLLECTIONS: &[&str] =
     &["create", "delete", "get", "list", "patch", "update", "watch"];
 const STATUS: &[&str] = &["get", "patch", "update"];
 const CREATE: &[&str] = &["create"];
+/// What is opened rather than read: by GET for those who upgrade, by POST for others.
+const CONNECT: &[&str] = &["create", "get"];
 
 /// All built-in resources, with every feature on.
 pub fn registry() -> Registry {
@@ -76,9 +78,12 @@ fn core() -> Vec<Resource> {
         resource(core, "pods", "Pod", Namespaced, PodStrategy)
             .short("po")
             .category("all")
+            .below_as("attach", ("", "v1", "PodAttachOptions"), CONNECT)
             .below_as("binding", ("", "v1", "Binding"), CREATE)
             .below_as("eviction", ("policy", "v1", "Eviction"), CREATE)
+            .below_as("exec", ("", "v1", "PodExecOptions"), CONNECT)
             .below("log", &["get"])
+            .below_as("portforward", ("", "v1", "PodPortForwardOptions"), CONNECT)
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)

@@ -23,8 +23,10 @@ mod query;
 mod request;
 mod respond;
 mod reviews;
+mod spdy;
 mod subresources;
 mod verbs;
+mod websocket;
 
 use std::{convert::Infallible, sync::Arc};
 

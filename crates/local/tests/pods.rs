@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod pods {
+    mod connections;
     mod faults;
     mod lifecycle;
     mod placement;

@@ -36,6 +36,18 @@ pub fn kill_all() -> Reach {
     reach
 }
 
+/// Kills every process below this one that is in a session.
+pub fn kill_session(session: Pid) {
+    let mut queue = children_of(rustix::process::getpid());
+    while let Some(pid) = queue.pop() {
+        queue.extend(children_of(pid));
+        if rustix::process::getsid(Some(pid)) == Ok(session) {
+            // One that another user owns is beyond our reach, here as everywhere.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
 /// Whether all processes could be signalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {

@@ -2,6 +2,7 @@
 //! suite in the API server's specification.
 
 mod cronjobs;
+mod exec;
 mod imperative;
 mod jobs;
 mod jobsets;
@@ -21,8 +22,38 @@ use super::{
 };
 use crate::kubectl;
 
-/// Runs every check once with each version of kubectl, each on a cluster of its own.
-pub(crate) fn run(binary: &Path) -> Result<Summary> {
+/// A part of the suite, which does not need the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// What the server says about itself.
+    Server,
+    /// Objects from files.
+    Objects,
+    /// Watches.
+    Watches,
+    /// Pods.
+    Pods,
+    /// Jobs.
+    Jobs,
+    /// JobSets.
+    Jobsets,
+    /// Objects without files.
+    Imperative,
+    /// Commands in pods, and connections to them.
+    Exec,
+    /// Service accounts.
+    Tokens,
+    /// CronJobs.
+    Cronjobs,
+    /// Callers without rights.
+    Strangers,
+}
+
+/// Runs every check once with each version of kubectl, each on a cluster of its own. Without
+/// `parts` all of them are run.
+pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
+    use clap::ValueEnum;
+    let parts = if parts.is_empty() { Part::value_variants() } else { parts };
     let mut summary = Summary::default();
     for version in kubectl::VERSIONS {
         let program = kubectl::binary(version)?;
@@ -32,16 +63,21 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         suite.set("KUBECONFIG", up.kubeconfig());
         // Its own home, so that no discovery cache of an earlier run hides a request.
         suite.set("HOME", folder.path());
-        server::checks(&mut suite);
-        objects::checks(&mut suite);
-        watches::checks(&mut suite);
-        pods::checks(&mut suite);
-        jobs::checks(&mut suite);
-        jobsets::checks(&mut suite);
-        imperative::checks(&mut suite);
-        tokens::checks(&mut suite);
-        cronjobs::checks(&mut suite);
-        server::strangers(&mut suite, &up.kubeconfig(), folder.path());
+        for part in parts {
+            match part {
+                Part::Server => server::checks(&mut suite),
+                Part::Objects => objects::checks(&mut suite),
+                Part::Watches => watches::checks(&mut suite),
+                Part::Pods => pods::checks(&mut suite),
+                Part::Jobs => jobs::checks(&mut suite),
+                Part::Jobsets => jobsets::checks(&mut suite),
+                Part::Imperative => imperative::checks(&mut suite),
+                Part::Exec => exec::checks(&mut suite, folder.path()),
+                Part::Tokens => tokens::checks(&mut suite),
+                Part::Cronjobs => cronjobs::checks(&mut suite),
+                Part::Strangers => server::strangers(&mut suite, &up.kubeconfig(), folder.path()),
+            }
+        }
         let said = up.said();
         let stopped = up.stop();
         suite.prove("`lockstep up` stops on SIGTERM with 0", |_| match stopped {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::REFERENCE;
 use crate::{
-    resource::{Resource, Subresource},
+    resource::{Resource, Subresource, Text},
     schema,
 };
 
@@ -86,6 +86,16 @@ const LOG: &[Parameter] = &[
     ("tailLines", "integer", "How many lines from the end to begin with."),
     ("timestamps", "boolean", "Put the moment of writing before each line."),
 ];
+
+const ATTACH: &[Parameter] = &[
+    ("container", "string", "Which container; needed when there is more than one."),
+    ("stderr", "boolean", "See its standard error."),
+    ("stdin", "boolean", "Write to its standard input."),
+    ("stdout", "boolean", "See its standard output."),
+    ("tty", "boolean", "Whether the process has a terminal."),
+];
+const COMMAND: Parameter = ("command", "string", "The program and its arguments, one by one.");
+const PORTS: Parameter = ("ports", "integer", "The ports to be connected to.");
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const PATCH_BODY: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -200,6 +210,15 @@ impl<'a> Operations<'a> {
                 "text/plain": {"schema": {"type": "string"}}}}});
             return Map::from_iter([("get".to_owned(), read)]);
         }
+        let connection = match &*sub.name {
+            "attach" => Some(ATTACH.to_vec()),
+            "exec" => Some([ATTACH, &[COMMAND]].concat()),
+            "portforward" => Some(vec![PORTS]),
+            _ => None,
+        };
+        if let Some((parameters, kind)) = connection.zip(sub.kind.as_ref()) {
+            return self.connect(kind, scope, &suffix, &parameters);
+        }
         let schema = match &sub.kind {
             Some((group, version, kind)) => schema::name_of(group, version, kind),
             None => self.schema,
@@ -218,6 +237,26 @@ impl<'a> Operations<'a> {
             }
         }
         item
+    }
+
+    /// What is opened: the answer is whatever comes then.
+    fn connect(
+        &self,
+        (group, version, kind): &(Text, Text, Text),
+        scope: &str,
+        suffix: &str,
+        parameters: &[Parameter],
+    ) -> Map<String, Value> {
+        let methods = ["get", "post"].map(|method| {
+            let scope = format!("{}{scope}", capitalized(method));
+            let mut open = self.operation("connect", "connect", &scope, suffix, parameters);
+            open["responses"] = json!({"200": {"description": "OK", "content": {
+                "*/*": {"schema": {"type": "string"}}}}});
+            open["x-kubernetes-group-version-kind"] =
+                json!({"group": group, "version": version, "kind": kind});
+            (method.to_owned(), open)
+        });
+        Map::from_iter(methods)
     }
 
     fn read_and_write(

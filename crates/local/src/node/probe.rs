@@ -139,7 +139,7 @@ async fn connect_once(
 }
 
 /// Connects; why not, in the words of Go's `net.Dial`.
-async fn dial(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, String> {
+pub(crate) async fn dial(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, String> {
     let address = join(host, port);
     match tokio::time::timeout_at(deadline, TcpStream::connect((host, port))).await {
         Ok(Ok(stream)) => Ok(stream),

@@ -7,6 +7,7 @@ mod fallback;
 mod launch;
 pub(crate) mod open_files;
 mod orphans;
+pub(crate) mod talk;
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,8 +23,8 @@ use tokio::sync::mpsc;
 
 pub use self::error::{ExecError, ExecFailure, StartError};
 pub use self::launch::{
-    ContainerId, Credentials, ExecOutcome, Exited, Launch, LimitedBy, Limits, Mount, Recovered,
-    RecoveredState, RuntimeEvent, Started,
+    Console, ContainerId, Credentials, ExecOutcome, Exited, Input, Launch, LimitedBy, Limits,
+    Mount, Recovered, RecoveredState, RuntimeEvent, Started,
 };
 pub use super::shim::wire::{Isolation, LogRotation};
 
@@ -311,6 +312,7 @@ impl Runtime {
                 env,
                 working_dir: launch.working_dir.unwrap_or_else(|| PathBuf::from("/")),
                 credentials: launch.credentials,
+                console: launch.console,
                 limits: launch.limits,
                 cgroup,
                 rotation: self.options.rotation,

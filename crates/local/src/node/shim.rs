@@ -6,13 +6,16 @@
 //! down how it ended, and goes. It has one thread, and it outlives `lockstep` unless it is told not
 //! to.
 
+mod attach;
 mod connection;
 mod log_writer;
 mod process;
 mod record;
 mod serve;
+mod session;
 mod setup;
 mod signals;
+mod stdio;
 mod view;
 pub(crate) mod wire;
 

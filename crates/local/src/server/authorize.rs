@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::{
     App,
-    request::{ResourcePath, Target},
+    request::{ResourcePath, Target, Verb},
+    subresources::is_connection,
 };
 use crate::{auth::User, cluster::Guard};
 pub(crate) use parsed::{Parsed, RoleCache};
@@ -69,6 +70,21 @@ pub(crate) fn check(
     match Bound::of(app).allows(user, &request) {
         Some(_) => Ok(()),
         None => Err(refused(user, &request)),
+    }
+}
+
+/// Whether somebody may also do what opening a connection to a pod comes to. A client that upgrades
+/// can only GET, and who may look at pods must not run commands in them because of that.
+///
+/// # Errors
+/// 403 with who cannot do what.
+pub(crate) fn check_connection(app: &App, user: &User, target: &Target) -> Result<(), Status> {
+    match target {
+        Target::Resource(path) if is_connection(path) && path.verb != Verb::Create => {
+            let path = ResourcePath { verb: Verb::Create, ..path.clone() };
+            check(app, user, &Method::POST, &Target::Resource(path))
+        }
+        _ => Ok(()),
     }
 }
 

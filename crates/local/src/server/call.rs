@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use hyper::upgrade::OnUpgrade;
 use lockstep_api::{
     Resource, Status, decode,
     selector::{FieldSelector, LabelSelector},
@@ -29,6 +30,8 @@ pub(crate) struct Call {
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
     pub(crate) output: Output,
+    /// How to go on with the connection as something else than HTTP, where that can be.
+    pub(crate) upgrade: Option<OnUpgrade>,
 }
 
 /// Which objects of a resource a request is about.

@@ -27,12 +27,6 @@ pub(crate) async fn resource(
             false => Ok(page_not_found()),
         };
     };
-    if let (Some(namespace), Some(name), Some(sub)) =
-        (&path.namespace, &path.name, &path.subresource)
-        && let Some(status) = subresources::later(&call, resource, (namespace, name), sub)
-    {
-        return Err(status);
-    }
     check_path(resource, &path)?;
     check_verb(resource, &path)?;
     let deprecation = resource.strategy.deprecation();

@@ -10,6 +10,7 @@ use axum::{
 };
 use futures::FutureExt;
 use http::{HeaderValue, Method, header};
+use hyper::upgrade::OnUpgrade;
 use lockstep_api::{Status, rbac};
 use tracing::error;
 
@@ -25,6 +26,7 @@ use super::{
     nonresource,
     query::Query,
     request::{Target, Verb, target},
+    subresources,
 };
 use crate::auth::{User, disguise, refuse_browsers};
 
@@ -57,7 +59,9 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
         Ok(user) => user,
         Err(status) => return response(&status, Output::JSON),
     };
-    if let Err(status) = authorize::check(app, &user.user, request.method(), &target) {
+    let checked = authorize::check(app, &user.user, request.method(), &target)
+        .and_then(|()| authorize::check_connection(app, &user.user, &target));
+    if let Err(status) = checked {
         return response(&status, Output::JSON);
     }
     let path = match target {
@@ -74,10 +78,12 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
         Ok(output) => output,
         // A log is plain text, whatever else the client can read.
         Err(_) if path.subresource.as_deref() == Some("log") => Output::JSON,
+        Err(_) if subresources::is_connection(&path) => Output::JSON,
         Err(status) => return response(&status, Output::JSON),
     };
-    let is_stream =
-        path.verb == Verb::Watch || (path.subresource.is_some() && query.flag("follow"));
+    let is_stream = path.verb == Verb::Watch
+        || (path.subresource.is_some() && query.flag("follow"))
+        || subresources::is_connection(&path);
     if is_stream && app.is_stopping() {
         // A stream that ends at once would be opened again at once; an error makes clients wait.
         return response(&Status::unavailable("the server is shutting down"), output);
@@ -90,13 +96,14 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
             Err(status) => return response(&status, output),
         },
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let upgrade = parts.extensions.remove::<OnUpgrade>();
     let component = match user.is_local {
         true => user.user.name.strip_prefix("system:").map(str::to_owned),
         false => None,
     };
     let (app, user, headers) = (Arc::clone(app), user.user, parts.headers);
-    let call = Call { app, user, component, query, headers, output };
+    let call = Call { app, user, component, query, headers, output, upgrade };
     match dispatch::resource(call, path, body, permit).await {
         Ok(answer) => answer,
         Err(status) => response(&status, output),

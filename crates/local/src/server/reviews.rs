@@ -7,6 +7,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use lockstep_api::{
     Registry, Resource, Scope, Status, Strategy,
+    field::{ErrorKind, ErrorList, FieldError, Path},
     json::{at, list, text},
     rbac::Request,
     strategy::{Column, Json},
@@ -71,8 +72,14 @@ pub(crate) async fn answer(
     let asked: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
         Status::bad_request(format!("the object provided is no {}: {error}", resource.kind))
     })?;
+    check(resource, &asked)?;
     let mut answer = Map::new();
-    answer.insert("metadata".to_owned(), json!({ "creationTimestamp": null }));
+    let namespace = asked.get("metadata").and_then(|meta| meta.get("namespace"));
+    let meta = match namespace.filter(|_| resource.is_namespaced()) {
+        Some(namespace) => json!({ "namespace": namespace }),
+        None => json!({}),
+    };
+    answer.insert("metadata".to_owned(), meta);
     if let Some(spec) = asked.get("spec") {
         answer.insert("spec".to_owned(), spec.clone());
     }
@@ -82,6 +89,61 @@ pub(crate) async fn answer(
     let header = typed_header(&resource.api_version(), &resource.kind);
     respond::put_with_type(&mut bytes, &header, stored.as_bytes());
     Ok(respond::json(StatusCode::CREATED, bytes.freeze(), call.output))
+}
+
+/// Refuses questions that have no answer.
+fn check(resource: &Resource, asked: &Json) -> Result<(), Status> {
+    if &*resource.plural == "selfsubjectrulesreviews" {
+        let is_named = !text(asked, &["spec", "namespace"]).is_empty();
+        return if is_named { Ok(()) } else { Err(Status::bad_request("no namespace on request")) };
+    }
+    if &*resource.group != AUTHORIZATION {
+        return Ok(());
+    }
+    let spec = Path::new("spec");
+    let (about, path) = (at(asked, &["spec", "resourceAttributes"]), asked_path(asked));
+    let mut errors = ErrorList::new();
+    match (about, path) {
+        (None, None) => errors.push(FieldError::invalid(
+            &spec.child("resourceAttributes"),
+            Value::Null,
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        (Some(_), Some((path, verb))) => errors.push(FieldError {
+            kind: ErrorKind::Invalid,
+            path: spec.child("nonResourceAttributes"),
+            // Upstream shows its own fields, which have other names.
+            body: format!(
+                "Invalid value: {{\"Path\":{path:?},\"Verb\":{verb:?}}}: cannot be specified in \
+                 combination with resourceAttributes"
+            ),
+        }),
+        (Some(_), None) | (None, Some(_)) => {}
+    }
+    let is_of_others = &*resource.plural != "selfsubjectaccessreviews";
+    let is_nobody =
+        text(asked, &["spec", "user"]).is_empty() && list(asked, &["spec", "groups"]).is_empty();
+    if is_of_others && is_nobody {
+        let why = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid(&spec.child("user"), "", why));
+    }
+    let namespace = text(asked, &["spec", "resourceAttributes", "namespace"]);
+    if resource.is_namespaced() && namespace != text(asked, &["metadata", "namespace"]) {
+        let path = spec.child("resourceAttributes").child("namespace");
+        errors.push(FieldError::invalid(&path, namespace, "must match metadata.namespace"));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid_kind((AUTHORIZATION, ""), "", &errors))
+}
+
+/// The path and the verb that a question is about, if it is about no resource.
+fn asked_path(asked: &Json) -> Option<(&str, &str)> {
+    let attributes = ["spec", "nonResourceAttributes"];
+    at(asked, &attributes)?;
+    let part = |name| text(asked, &[attributes[0], attributes[1], name]);
+    Some((part("path"), part("verb")))
 }
 
 fn status(call: &Call, resource: &Resource, asked: &Json) -> Result<Value, Status> {

@@ -1,48 +1,34 @@
 //! What lies below an object.
 
+mod attach;
 mod binding;
 mod eviction;
+mod exec;
 mod log;
+mod pod;
+mod portforward;
+mod remote;
 mod token;
 
 pub(crate) use binding::bind_by_body;
 
 use axum::{body::Body, response::Response};
 use http::StatusCode;
-use lockstep_api::{Resource, Status};
+use lockstep_api::Status;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     call::{Address, Call},
     error::{self, wrong_method},
-    request::Verb,
+    request::{ResourcePath, Verb},
     verbs,
 };
 
-/// What is below a pod in Kubernetes and not here yet, and what to do instead.
-const LATER: [(&str, &str); 3] = [
-    ("exec", "run the command on this machine, where the pod's processes are"),
-    ("attach", "follow the container's output with `kubectl logs -f`"),
-    ("portforward", "connect to the pod's own address, status.podIP, from this machine"),
-];
-
-/// Says of a subresource that it will come, when a client asks for one that will.
-pub(crate) fn later(
-    call: &Call,
-    resource: &Resource,
-    (namespace, name): (&str, &str),
-    sub: &str,
-) -> Option<Status> {
-    let is_pod = resource.group.is_empty() && resource.plural == "pods";
-    let (_, instead) = LATER.iter().find(|(later, _)| is_pod && *later == sub)?;
-    if let Err(absent) = call.app.cluster.get(resource, namespace, name) {
-        return Some(absent);
-    }
-    let message = format!(
-        "{sub} is not served in this version of Lockstep, it comes with a later one; until then \
-         {instead}"
-    );
-    Some(error::failure(StatusCode::NOT_IMPLEMENTED.as_u16(), "NotImplemented", message))
+/// Whether a request is for a connection to a pod rather than about an object.
+pub(crate) fn is_connection(path: &ResourcePath) -> bool {
+    let is_pod = path.group.is_empty() && path.resource == "pods";
+    let sub = path.subresource.as_deref();
+    is_pod && matches!(sub, Some("exec" | "attach" | "portforward"))
 }
 
 /// Answers a request about the subresource `sub` of an object.
@@ -64,6 +50,9 @@ pub(crate) async fn answer(
         ("eviction", Verb::Create) => eviction::evict(call, address, body).await,
         ("token", Verb::Create) => token::issue(call, address, body).await,
         ("log", Verb::Get) => log::log(call, address, permit),
+        ("exec", Verb::Get | Verb::Create) => exec::exec(call, address, permit),
+        ("attach", Verb::Get | Verb::Create) => attach::attach(call, address, permit),
+        ("portforward", Verb::Get | Verb::Create) => portforward::open(call, address, permit),
         _ => Err(wrong_method()),
     }
 }

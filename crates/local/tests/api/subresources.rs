@@ -1,8 +1,9 @@
 //! What lies below objects, and what is asked but never stored.
 
+use lockstep_local::auth::User;
 use serde_json::json;
 
-use super::support::{Api, PODS, pod};
+use super::support::{Api, PODS, pod, request};
 
 fn binding(name: &str, node: &str) -> serde_json::Value {
     json!({
@@ -120,24 +121,60 @@ async fn reviews_are_answered_and_not_stored() {
 }
 
 #[tokio::test]
-async fn what_comes_later_is_said_to() {
+async fn connections_need_a_pod_that_runs_and_an_upgrade() {
     let api = Api::start().await;
     api.post(PODS, &pod("p")).await;
-    for (sub, instead) in [
-        ("exec", "run the command on this machine, where the pod's processes are"),
-        ("attach", "follow the container's output with `kubectl logs -f`"),
-        ("portforward", "connect to the pod's own address, status.podIP, from this machine"),
-    ] {
+    let host = "pod p does not have a host assigned";
+    for sub in ["exec", "attach", "portforward"] {
         for method in ["GET", "POST"] {
-            let answer = api.with(method, &format!("{PODS}/p/{sub}?command=date"), &[], "").await;
-            assert_eq!((answer.code, &answer.json()["reason"]), (501, &json!("NotImplemented")));
-            let want = format!(
-                "{sub} is not served in this version of Lockstep, it comes with a later one; until \
-                 then {instead}"
-            );
-            assert_eq!(answer.message(), want);
+            let path = format!("{PODS}/p/{sub}?command=date&stdout=1");
+            let answer = api.with(method, &path, &[("accept", "*/*")], "").await;
+            assert_eq!((answer.code, answer.message().as_str()), (400, host), "{method} {sub}");
         }
         assert_eq!(api.get(&format!("{PODS}/none/{sub}")).await.code, 404);
+        assert_eq!(api.with("PUT", &format!("{PODS}/p/{sub}"), &[], "{}").await.code, 405);
+    }
+    api.post(&format!("{PODS}/p/binding"), &binding("p", "n1")).await;
+    let upgrade = "Upgrade request required";
+    for sub in ["exec", "attach", "portforward"] {
+        let answer = api.get(&format!("{PODS}/p/{sub}?command=date&stdout=1")).await;
+        assert_eq!((answer.code, answer.message().as_str()), (400, upgrade), "{sub}");
+        let listed = api.get("/api/v1").await.json();
+        let listed = listed["resources"].as_array().unwrap().clone();
+        let listed = listed.iter().find(|it| it["name"] == format!("pods/{sub}")).unwrap().clone();
+        assert_eq!(listed["verbs"], json!(["create", "get"]));
     }
     assert_eq!(api.get(&format!("{PODS}/p/other")).await.code, 404);
+}
+
+/// Who upgrades can only GET: the right to look is not enough.
+#[tokio::test]
+async fn connections_need_the_right_to_create_them() {
+    let api = Api::start().await;
+    api.post(PODS, &pod("p")).await;
+    let base = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let rule = |verb: &str| {
+        json!({"metadata": {"name": "r"}, "rules": [
+            {"apiGroups": [""], "resources": ["pods/exec"], "verbs": [verb, "get"]}]})
+    };
+    let bound = json!({
+        "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    });
+    assert_eq!(api.post(&format!("{base}/roles"), &rule("get")).await.code, 201);
+    assert_eq!(api.post(&format!("{base}/rolebindings"), &bound).await.code, 201);
+    let ask = async || {
+        let mut request = request("GET", &format!("{PODS}/p/exec?command=date"), &[], "");
+        let groups = vec!["system:authenticated".to_owned()];
+        let ann = User { name: "ann".to_owned(), groups, ..User::default() };
+        request.extensions_mut().insert(ann);
+        api.send(request).await
+    };
+    let refused = ask().await;
+    assert_eq!(refused.code, 403);
+    let why = "User \"ann\" cannot create resource \"pods/exec\" in API group \"\"";
+    assert!(refused.message().contains(why), "{}", refused.text);
+    assert_eq!(api.put(&format!("{base}/roles/r"), &rule("create")).await.code, 200);
+    assert_eq!(ask().await.code, 400);
 }

@@ -14,7 +14,9 @@ use crate::node::agent::{Launched, Told};
 use crate::node::devices::{self, Devices};
 use crate::node::env::{self, ConfigError};
 use crate::node::network::PodName;
-use crate::node::runtime::{ContainerId, Isolation, Launch, LimitedBy, Limits, StartError};
+use crate::node::runtime::{
+    Console, ContainerId, Input, Isolation, Launch, LimitedBy, Limits, StartError,
+};
 use crate::node::sources::references_of_containers;
 use crate::node::volumes;
 
@@ -103,6 +105,7 @@ impl Inner {
         }
         launch.env = environment.variables;
         self.give_devices(&container, &mut launch)?;
+        launch.console = console(&container);
         launch.limits = limits(&container);
         launch.credentials =
             credentials::of(pod, &container, &self.rights).map_err(StartFailure::Config)?;
@@ -255,6 +258,15 @@ fn is_on_host_network(pod: &Pod) -> bool {
 fn working_dir(container: &Container, inherits: bool) -> Option<PathBuf> {
     let own = container.working_dir.as_ref().filter(|dir| !dir.is_empty()).map(PathBuf::from);
     own.or_else(|| if inherits { std::env::current_dir().ok() } else { None })
+}
+
+fn console(container: &Container) -> Console {
+    let input = match (container.stdin, container.stdin_once) {
+        (Some(true), Some(true)) => Input::Once,
+        (Some(true), _) => Input::Open,
+        _ => Input::None,
+    };
+    Console { input, is_terminal: container.tty == Some(true) }
 }
 
 fn limits(container: &Container) -> Limits {

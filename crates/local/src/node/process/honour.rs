@@ -31,7 +31,6 @@ pub(super) fn ignored(pod: &Pod, container: &Container, rights: &Rights) -> Vec<
         (of_pod.sysctls.is_some_and(|list| !list.is_empty()), "securityContext.sysctls"),
         (spec.host_users == Some(false), "hostUsers"),
         (container.volume_devices.as_ref().is_some_and(|it| !it.is_empty()), "volumeDevices"),
-        (container.tty == Some(true), "tty"),
         (spec.runtime_class_name.is_some(), "runtimeClassName"),
         (spec.dns_config.is_some(), "dnsConfig"),
     ];
@@ -82,7 +81,7 @@ mod tests {
                 json!({"tty": true, "securityContext": {"seccompProfile": {"type": "Unconfined"}}}),
                 json!({"runtimeClassName": "x"}),
                 0,
-                vec!["tty", "runtimeClassName"],
+                vec!["runtimeClassName"],
             ),
             (json!({}), others.clone(), 0, vec![]),
             (

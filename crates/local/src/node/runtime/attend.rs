@@ -253,7 +253,7 @@ fn spawn(shim: &Path, launch: &ShimLaunch) -> io::Result<(Child, StdStream)> {
     Ok((child, ours))
 }
 
-async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
+pub(super) async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
     let (kind, payload) = read_frame(stream).await?;
     wire::parse(kind, &payload)
 }

@@ -87,6 +87,27 @@ pub struct Credentials {
     pub dropped_capabilities: Vec<u32>,
 }
 
+/// What somebody who attaches to a container can talk to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Console {
+    /// Its standard input.
+    pub input: Input,
+    /// Whether its streams are a terminal of its own.
+    pub is_terminal: bool,
+}
+
+/// The standard input of a container.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// Nothing to read.
+    #[default]
+    None,
+    /// What attached clients write, however many come and go.
+    Open,
+    /// What the first attached client writes: it ends when that client goes.
+    Once,
+}
+
 /// Everything needed to start one container.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -112,6 +133,8 @@ pub struct Launch {
     pub hosts_file: Option<PathBuf>,
     /// The names of its gang, for machines where it cannot have its own hosts file.
     pub names: Names,
+    /// What attached clients can talk to.
+    pub console: Console,
     /// Resource limits.
     pub limits: Limits,
     /// Who it runs as.
@@ -137,6 +160,7 @@ impl Launch {
             mounts: Vec::new(),
             hosts_file: None,
             names: Names::default(),
+            console: Console::default(),
             limits: Limits::default(),
             credentials: Credentials::default(),
             termination_message_path: "/dev/termination-log".to_owned(),

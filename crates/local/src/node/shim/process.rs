@@ -12,6 +12,7 @@ use rustix::fs::Access;
 use rustix::process::{Gid, Pid, Resource, Rlimit, Signal, Uid};
 
 use super::signals;
+use super::stdio::Theirs;
 use super::wire::ShimLaunch;
 use crate::node::limits::Cgroup;
 use crate::node::runtime::{Credentials, ExecFailure};
@@ -20,6 +21,9 @@ use crate::node::runtime::{Credentials, ExecFailure};
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The priority of a container whose CPU use cannot be limited otherwise.
 const NICE: i32 = 10;
+
+/// What container runtimes add to the environment of a process with a terminal.
+const TERMINAL: [(&str, &str); 1] = [("TERM", "xterm")];
 
 /// A program to start: the main process of the container, or one beside it.
 pub(super) struct Program<'a> {
@@ -51,17 +55,20 @@ impl<'a> Program<'a> {
         }
     }
 
+    /// Who it runs as, if that is somebody else.
+    pub(super) fn user(&self) -> Option<u32> {
+        self.credentials.user
+    }
+
     /// Starts it in a process group of its own.
-    pub(super) fn spawn(self, out: OwnedFd, err: OwnedFd) -> Result<Pid, ExecFailure> {
+    pub(super) fn spawn(self, streams: &Theirs) -> Result<Pid, ExecFailure> {
         let Some(name) = self.command.first() else {
             return Err(ExecFailure::NotFound { program: String::new() });
         };
         let mut refusal = None;
         // What we may run, the user of the container may not: then the next one in the PATH is it.
         for program in self.find(name)? {
-            let streams = out.try_clone().and_then(|out| Ok((out, err.try_clone()?)));
-            let spawned = streams.and_then(|streams| self.start(&program, streams));
-            match spawned {
+            match self.start(&program, streams) {
                 Ok(pid) => return Ok(pid),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     refusal.get_or_insert(error);
@@ -73,19 +80,26 @@ impl<'a> Program<'a> {
         Err(super::refused(name, &refusal))
     }
 
-    fn start(&self, program: &Path, (out, err): (OwnedFd, OwnedFd)) -> io::Result<Pid> {
+    fn start(&self, program: &Path, streams: &Theirs) -> io::Result<Pid> {
+        let stdio = |fd: &Option<OwnedFd>| match fd {
+            Some(fd) => fd.try_clone().map(Stdio::from),
+            None => Ok(Stdio::null()),
+        };
         let mut command = Command::new(program);
         command
             .arg0(&self.command[0])
             .args(&self.command[1..])
             .env_clear()
+            .envs(TERMINAL.into_iter().filter(|_| streams.is_terminal))
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .current_dir(self.dir)
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .process_group(0);
-        let prepare = self.preparation();
+            .stdin(stdio(&streams.input)?)
+            .stdout(stdio(&streams.out)?)
+            .stderr(stdio(&streams.err)?);
+        if !streams.is_session {
+            command.process_group(0);
+        }
+        let prepare = self.preparation(streams);
         #[expect(unsafe_code, reason = "the child must join its cgroups before it is the program")]
         // SAFETY: the closure makes system calls only; it neither allocates nor takes locks.
         unsafe {
@@ -95,7 +109,11 @@ impl<'a> Program<'a> {
     }
 
     /// What the child does between fork and exec.
-    fn preparation(&self) -> impl FnMut() -> io::Result<()> + Send + Sync + 'static {
+    fn preparation(
+        &self,
+        streams: &Theirs,
+    ) -> impl FnMut() -> io::Result<()> + Send + Sync + use<> {
+        let (is_session, is_terminal) = (streams.is_session, streams.is_terminal);
         let cgroups: Vec<_> = self.cgroups.iter().filter_map(|fd| fd.try_clone().ok()).collect();
         let (data_bytes_max, is_nice) = (self.data_bytes_max, self.is_nice);
         let is_root = rustix::process::geteuid().is_root();
@@ -103,6 +121,12 @@ impl<'a> Program<'a> {
         let dropped = self.credentials.dropped_capabilities.clone();
         let is_held = self.credentials.no_new_privileges || !is_root;
         move || {
+            if is_session {
+                rustix::process::setsid()?;
+            }
+            if is_terminal {
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+            }
             for procs in &cgroups {
                 rustix::io::write(procs, b"0")?;
             }

@@ -1,5 +1,6 @@
 //! The life of a shim: waits for whatever happens next until nothing of the container is left.
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
@@ -8,14 +9,17 @@ use jiff::Timestamp;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitStatus, kill_process, kill_process_group};
 
+use super::attach::Attached;
 use super::connection::Connection;
 use super::log_writer::{LogWriter, Stream};
 use super::process::Program;
 use super::record::Folder;
+use super::session::Session;
 use super::signals;
-use super::wire::{self, Reply, Request, ShimLaunch, files};
+use super::stdio::Ours;
+use super::wire::{self, Reply, Request, ShimLaunch, Streams, files};
 use crate::node::limits::Cgroup;
-use crate::node::runtime::{Exited, Started};
+use crate::node::runtime::{Exited, Input, Started};
 use lockstep_restart::children::{self, NoChildren, Reach};
 
 /// What a set-up shim consists of.
@@ -26,8 +30,7 @@ pub(super) struct Parts {
     pub(super) signals: OwnedFd,
     pub(super) cgroup: Option<Cgroup>,
     pub(super) main: Pid,
-    pub(super) out: OwnedFd,
-    pub(super) err: OwnedFd,
+    pub(super) streams: Ours,
     pub(super) started: Started,
 }
 
@@ -41,6 +44,8 @@ pub(super) struct Shim {
     cgroup: Option<Cgroup>,
     main: Pid,
     outputs: [Option<OwnedFd>; 2],
+    /// Where the main process reads what attached clients write.
+    input: Option<OwnedFd>,
     started: Started,
     connections: Vec<Connection>,
     ended: Option<(WaitStatus, Timestamp)>,
@@ -57,6 +62,8 @@ enum Ready {
     Caller,
     Connection(usize),
     Exec(usize),
+    /// An attached client has made room.
+    Room,
 }
 
 impl Shim {
@@ -69,7 +76,8 @@ impl Shim {
             signals: parts.signals,
             cgroup: parts.cgroup,
             main: parts.main,
-            outputs: [Some(parts.out), Some(parts.err)],
+            outputs: [parts.streams.out, parts.streams.err],
+            input: parts.streams.input,
             started: parts.started,
             connections: vec![parent],
             ended: None,
@@ -83,7 +91,11 @@ impl Shim {
         // Children are looked for first: one may have ended before its signal could be seen.
         while !self.reap() {
             let now = Instant::now();
-            self.connections.retain_mut(|connection| connection.settle_exec(now).is_ok());
+            for index in (0..self.connections.len()).rev() {
+                if self.connections[index].settle(now).is_err() {
+                    self.part_with(index);
+                }
+            }
             for ready in self.wait() {
                 self.react(ready);
             }
@@ -94,7 +106,10 @@ impl Shim {
     fn wait(&self) -> Vec<Ready> {
         let mut sources = vec![(Ready::Signal, PollFd::new(&self.signals, PollFlags::IN))];
         for (stream, fd) in [Stream::Out, Stream::Err].into_iter().zip(&self.outputs) {
-            if let Some(fd) = fd {
+            // Whoever is attached must have taken what came before.
+            let attached = self.connections.iter().filter_map(|it| it.attached.as_ref());
+            let is_held = attached.flat_map(Attached::stuck).any(|(held, _)| held == stream);
+            if let Some(fd) = fd.as_ref().filter(|_| !is_held) {
                 sources.push((Ready::Output(stream), PollFd::new(fd, PollFlags::IN)));
             }
         }
@@ -107,10 +122,12 @@ impl Shim {
         for (index, connection) in self.connections.iter().enumerate() {
             let fd = PollFd::new(&connection.stream, PollFlags::IN);
             sources.push((Ready::Connection(index), fd));
-            let Some(exec) = &connection.exec else { continue };
-            deadline = deadline.into_iter().chain(exec.deadline).min();
-            if let Some(pipe) = &exec.pipe {
+            deadline = deadline.into_iter().chain(connection.deadline()).min();
+            if let Some(pipe) = connection.exec.as_ref().and_then(|exec| exec.pipe.as_ref()) {
                 sources.push((Ready::Exec(index), PollFd::new(pipe, PollFlags::IN)));
+            }
+            for (_, fd) in connection.attached.iter().flat_map(Attached::stuck) {
+                sources.push((Ready::Room, PollFd::new(fd, PollFlags::OUT)));
             }
         }
         let timeout = deadline.map(|deadline| {
@@ -154,6 +171,8 @@ impl Shim {
                     exec.read();
                 }
             }
+            // Clients are given more whenever the shim wakes up.
+            Ready::Room => {}
         }
     }
 
@@ -168,11 +187,7 @@ impl Shim {
     fn serve(&mut self, index: usize) {
         let Some(connection) = self.connections.get_mut(index) else { return };
         let Ok(requests) = connection.take_requests() else {
-            let gone = self.connections.swap_remove(index);
-            if gone.is_parent && self.launch.die_with_parent {
-                self.end();
-            }
-            return;
+            return self.part_with(index);
         };
         for request in requests {
             match request {
@@ -192,7 +207,72 @@ impl Shim {
                         let _ = connection.stream.shutdown(std::net::Shutdown::Both);
                     }
                 }
+                Request::Run { command, is_terminal, streams } => {
+                    let program = Program::of(&self.launch, &command, self.cgroup.as_ref());
+                    let connection = &mut self.connections[index];
+                    let started = match connection.is_taken() {
+                        true => Err(io::ErrorKind::InvalidInput.into()),
+                        false => {
+                            connection.start_session(Session::start(program, is_terminal, streams))
+                        }
+                    };
+                    if started.is_err() {
+                        let _ = connection.stream.shutdown(std::net::Shutdown::Both);
+                    }
+                }
+                Request::Attach { streams } => {
+                    if self.attach(index, streams).is_err() {
+                        let _ = self.connections[index].stream.shutdown(std::net::Shutdown::Both);
+                    }
+                }
+                Request::EndInput => {
+                    let attached = &mut self.connections[index].attached;
+                    if attached.as_mut().is_some_and(|it| std::mem::take(&mut it.has_input)) {
+                        self.end_input();
+                    }
+                }
             }
+        }
+    }
+
+    /// Shows a client what the main process writes from now on, and lets it write to it.
+    fn attach(&mut self, index: usize, wanted: Streams) -> io::Result<()> {
+        let is_terminal = self.launch.console.is_terminal;
+        let streams = Streams {
+            input: wanted.input && self.input.is_some(),
+            out: wanted.out,
+            err: wanted.err && !is_terminal,
+        };
+        let connection = &mut self.connections[index];
+        if connection.is_taken() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let (attached, mut ours) = Attached::new(streams)?;
+        ours.input = match &self.input {
+            Some(input) if streams.input => Some(input.try_clone()?),
+            _ => None,
+        };
+        connection.attached = Some(attached);
+        connection.send_with(&Reply::Streams { is_terminal, streams }, &ours)
+    }
+
+    /// The client that had the input of the main process writes no more.
+    fn end_input(&mut self) {
+        // A terminal has no end: whoever comes next sits down at it again.
+        let console = self.launch.console;
+        if console.input == Input::Once && !console.is_terminal {
+            self.input = None;
+        }
+    }
+
+    /// Lets a connection go, and whatever lived by it.
+    fn part_with(&mut self, index: usize) {
+        let gone = self.connections.swap_remove(index);
+        if gone.attached.as_ref().is_some_and(|attached| attached.has_input) {
+            self.end_input();
+        }
+        if gone.is_parent && self.launch.die_with_parent {
+            self.end();
         }
     }
 
@@ -219,8 +299,8 @@ impl Shim {
             match children::reap() {
                 Ok(Some((pid, status))) => {
                     let code = exit_code(status);
-                    for exec in self.connections.iter_mut().filter_map(|c| c.exec.as_mut()) {
-                        exec.ended(pid, code);
+                    for connection in &mut self.connections {
+                        connection.ended(pid, code);
                     }
                     if pid == self.main {
                         self.ended = Some((status, wire::now()));
@@ -245,7 +325,12 @@ impl Shim {
         let mut chunk = [0; 32 << 10];
         match rustix::io::read(fd, &mut chunk) {
             Ok(0) => self.outputs[stream as usize] = None,
-            Ok(count) => self.log.write(stream, &chunk[..count], wire::now()),
+            Ok(count) => {
+                self.log.write(stream, &chunk[..count], wire::now());
+                for attached in self.connections.iter_mut().filter_map(|c| c.attached.as_mut()) {
+                    attached.offer(stream, &chunk[..count], Instant::now());
+                }
+            }
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
             Err(_) => self.outputs[stream as usize] = None,
         }
@@ -263,6 +348,10 @@ impl Shim {
 
     fn finish(mut self) {
         self.drain_output();
+        for connection in &mut self.connections {
+            // Commands that ended before the container did are told of by their own code.
+            let _ = connection.settle(Instant::now());
+        }
         let (status, finished_at) = self.ended.unzip();
         let code = status.map_or(137, exit_code);
         let oom_kills = self.cgroup.as_ref().map_or(0, Cgroup::oom_kills);
@@ -284,6 +373,10 @@ impl Shim {
         self.folder.remove(files::CONTROL);
         for connection in &mut self.connections {
             let _ = connection.send(&Reply::Exited(Box::new(exited.clone())));
+        }
+        // Nobody else waits for them any more.
+        for attached in self.connections.iter_mut().filter_map(|c| c.attached.as_mut()) {
+            attached.finish();
         }
     }
 

@@ -7,14 +7,12 @@
 //! comes after it finds the record. Without the word nothing starts.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::connection::Connection;
 use super::log_writer::LogWriter;
@@ -22,10 +20,11 @@ use super::process::Program;
 use super::record::{self, Folder};
 use super::serve::Parts;
 use super::signals;
+use super::stdio::{self, Ours};
 use super::view::{self, ViewError};
-use super::wire::{self, Isolation, Reply, Request, ShimLaunch, State, files};
+use super::wire::{self, Isolation, Reply, Request, ShimLaunch, State, Streams, files};
 use crate::node::limits::{Cgroup, CgroupPlan};
-use crate::node::runtime::Started;
+use crate::node::runtime::{Input, Started};
 
 /// How long to wait for a folder that a shim without a parent is about to leave.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(10);
@@ -44,8 +43,8 @@ pub(super) fn set_up(launch: &ShimLaunch, parent: &mut Connection) -> Result<Par
     let mut cgroup = None;
     let result = start(launch, parent, &folder, &mut cgroup);
     match result {
-        Ok(Running { log, listener, main, out, err, started }) => {
-            Ok(Parts { folder, log, listener, signals, cgroup, main, out, err, started })
+        Ok(Running { log, listener, main, streams, started }) => {
+            Ok(Parts { folder, log, listener, signals, cgroup, main, streams, started })
         }
         Err(reply) => {
             if let Some(cgroup) = &cgroup {
@@ -64,8 +63,7 @@ struct Running {
     log: LogWriter,
     listener: UnixListener,
     main: rustix::process::Pid,
-    out: OwnedFd,
-    err: OwnedFd,
+    streams: Ours,
     started: Started,
 }
 
@@ -105,7 +103,7 @@ fn start(
     write_state(folder, &state).map_err(|error| broken("write down what it has", &error))?;
     wait_for_the_word(parent).map_err(|error| broken("get the word to start", &error))?;
     folder.touch(files::BEGUN).map_err(|error| broken("write down that it starts", &error))?;
-    let (main, out, err) = start_main(launch, cgroup.as_ref())?;
+    let (main, streams) = start_main(launch, cgroup.as_ref())?;
     let started = Started {
         pid: main.as_raw_nonzero().get().unsigned_abs(),
         at: wire::now(),
@@ -114,7 +112,7 @@ fn start(
     };
     // A parent that is gone by now finds the container when it is back.
     let _ = parent.send(&Reply::Started(started.clone()));
-    Ok(Running { log, listener, main, out, err, started })
+    Ok(Running { log, listener, main, streams, started })
 }
 
 fn broken(what: &str, error: &dyn std::fmt::Display) -> Reply {
@@ -178,16 +176,21 @@ fn limit(launch: &ShimLaunch, warnings: &mut Vec<String>) -> Option<Cgroup> {
     }
 }
 
-type MainProcess = (rustix::process::Pid, OwnedFd, OwnedFd);
-
-fn start_main(launch: &ShimLaunch, cgroup: Option<&Cgroup>) -> Result<MainProcess, Reply> {
-    let broken = |error: io::Error| Reply::Broken(format!("cannot make a pipe: {error}"));
-    let (out, out_child) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| broken(e.into()))?;
-    let (err, err_child) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| broken(e.into()))?;
-    for fd in [&out, &err] {
-        rustix::io::ioctl_fionbio(fd, true).map_err(|e| broken(e.into()))?;
-    }
+fn start_main(
+    launch: &ShimLaunch,
+    cgroup: Option<&Cgroup>,
+) -> Result<(rustix::process::Pid, Ours), Reply> {
+    let made = || -> io::Result<_> {
+        let has_input = launch.console.input != Input::None;
+        if launch.console.is_terminal {
+            let (theirs, seat) = stdio::terminal(launch.credentials.user)?;
+            let input = has_input.then(|| seat.try_clone()).transpose()?;
+            return Ok((theirs, Ours { input, out: Some(seat), err: None }));
+        }
+        stdio::pipes(Streams { input: has_input, out: true, err: true })
+    };
+    let (theirs, ours) = made().map_err(|error| broken("make its streams", &error))?;
     let program = Program::of(launch, &launch.command, cgroup);
-    let pid = program.spawn(out_child, err_child).map_err(Reply::NotExecuted)?;
-    Ok((pid, out, err))
+    let pid = program.spawn(&theirs).map_err(Reply::NotExecuted)?;
+    Ok((pid, ours))
 }

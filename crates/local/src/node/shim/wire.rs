@@ -1,8 +1,9 @@
 //! What the runtime and a shim say to each other.
 //!
 //! A frame is a length (4 bytes, little endian), a kind byte and that many bytes of payload. Kind
-//! `J` carries one JSON message; `1` and `2` carry output of a command run by exec. Other kinds are
-//! free for the streams of an interactive exec.
+//! `J` carries one JSON message; `1` carries the output of a probe's command. Whoever talks to a
+//! process gets the ends of its streams themselves, as descriptors beside [`Reply::Streams`]: the
+//! shim copies nothing, and what nobody reads holds up nobody but its writer.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::node::limits::CgroupPlan;
 use crate::node::runtime::{
-    ContainerId, Credentials, ExecFailure, Exited, LimitedBy, Limits, Mount, Started,
+    Console, ContainerId, Credentials, ExecFailure, Exited, LimitedBy, Limits, Mount, Started,
 };
 
 /// No frame is longer; a longer one means that the other side is not one of ours.
@@ -90,6 +91,7 @@ pub(crate) struct ShimLaunch {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) working_dir: PathBuf,
     pub(crate) credentials: Credentials,
+    pub(crate) console: Console,
     pub(crate) limits: Limits,
     pub(crate) cgroup: CgroupPlan,
     pub(crate) rotation: LogRotation,
@@ -118,6 +120,20 @@ pub(crate) enum Request {
     Kill,
     /// Run a command in the container and answer with its output.
     Exec { command: Vec<String>, timeout_ms: u64 },
+    /// Run a command in the container whose streams the caller gets. It ends with the connection.
+    Run { command: Vec<String>, is_terminal: bool, streams: Streams },
+    /// Hand out streams of the main process: what it writes from now on.
+    Attach { streams: Streams },
+    /// The input of the main process is over, if one client is all it gets.
+    EndInput,
+}
+
+/// Some of the standard streams of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Streams {
+    pub(crate) input: bool,
+    pub(crate) out: bool,
+    pub(crate) err: bool,
 }
 
 /// From a shim to the runtime.
@@ -141,6 +157,8 @@ pub(crate) enum Reply {
     ExecTimedOut,
     /// The command could not be executed.
     ExecFailed(ExecFailure),
+    /// The streams that come with it as descriptors, in the order of the fields.
+    Streams { is_terminal: bool, streams: Streams },
 }
 
 /// What a probe found out.

@@ -3,12 +3,11 @@
 use axum::{body::Body, response::Response};
 use http::{HeaderValue, header};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
+use kube::ResourceExt;
 use lockstep_api::{ErrorList, FieldError, Path, Status};
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::pod;
 use crate::{
     node::logs::{self, LogOptions, LogStream},
     server::{
@@ -25,24 +24,16 @@ pub(crate) fn log(
 ) -> Result<Response, Status> {
     let options = options(&call.query, &address.name)?;
     let (namespace, name) = address.key();
-    let object = call.app.cluster.get(&address.resource, namespace, name)?;
-    let pod = Pod::deserialize(Value::Object(object.json())).map_err(Status::internal)?;
-    let spec = pod.spec.unwrap_or_default();
-    let container = container(&spec, name, call.query.text("container"))?;
-    let (Some(dirs), Some(_)) = (&call.app.logs, spec.node_name) else {
+    let pod = pod::read(call, address)?;
+    let container = pod::container(&pod, call.query.text("container"))?.name.clone();
+    let (Some(dirs), Some(_)) = (&call.app.logs, pod::node(&pod)) else {
         // No node has it, so nothing was written.
         return Ok(text(Body::empty()));
     };
-    let status = pod.status.unwrap_or_default();
-    let statuses = [
-        status.container_statuses,
-        status.init_container_statuses,
-        status.ephemeral_container_statuses,
-    ];
-    let status: Option<&ContainerStatus> =
-        statuses.iter().flatten().flatten().find(|status| status.name == container);
+    let status = pod::status(&pod, &container);
     let previous = call.query.flag("previous");
-    let id = logs::choose(status, &object.meta.uid, name, &container, previous)
+    let uid = pod.uid().unwrap_or_default();
+    let id = logs::choose(status, &uid, name, &container, previous)
         .map_err(|error| Status::bad_request(error.to_string()))?;
     let stream = logs::read(dirs, namespace, name, &id, options);
     let mut stop = call.app.stop.subscribe();
@@ -61,28 +52,6 @@ fn text(body: Body) -> Response {
     let plain = HeaderValue::from_static("text/plain");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
     response
-}
-
-/// The container meant: the one named, or the only one.
-fn container(spec: &PodSpec, pod: &str, asked: &str) -> Result<String, Status> {
-    let init = spec.init_containers.iter().flatten().map(|c| c.name.as_str());
-    let main = spec.containers.iter().map(|c| c.name.as_str());
-    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|c| c.name.as_str());
-    let names: Vec<&str> = init.chain(main).chain(ephemeral).collect();
-    match (asked, spec.containers.as_slice()) {
-        ("", [only]) => Ok(only.name.clone()),
-        ("", []) => {
-            Err(Status::bad_request(format!("a container name must be specified for pod {pod}")))
-        }
-        ("", _) => Err(Status::bad_request(format!(
-            "a container name must be specified for pod {pod}, choose one of: [{}]",
-            names.join(" ")
-        ))),
-        (asked, _) if names.contains(&asked) => Ok(asked.to_owned()),
-        (asked, _) => {
-            Err(Status::bad_request(format!("container {asked} is not valid for pod {pod}")))
-        }
-    }
 }
 
 fn options(query: &Query, pod: &str) -> Result<LogOptions, Status> {
