@@ -301,7 +301,7 @@ async fn ports_are_forwarded() {
 #[tokio::test]
 async fn what_cannot_be_opened_is_refused_in_known_words() {
     let cluster = Cluster::start().await;
-    let pod = cluster.run("p", "true", json!({})).await;
+    let pod = cluster.run("p", "sleep 1", json!({})).await;
     let path = format!("/api/v1/namespaces/default/pods/{}", pod.name_any());
     cluster.until_phase("p", "Succeeded").await;
     let ask = async |sub: &str| {
