@@ -77,6 +77,10 @@ pub fn zone(name: &str) -> Option<TimeZone> {
 
 impl Fields {
     fn next(&self, floor: Timestamp) -> Option<Timestamp> {
+        // A field of nothing but commas is taken, and never fits.
+        if [self.minute, self.hour, self.month, self.day | self.weekday].contains(&0) {
+            return None;
+        }
         let mut at = floor.checked_add(SignedDuration::from_secs(1)).ok()?;
         let mut seeker = Seeker { at: at.to_zoned(self.zone.clone()), has_moved: false };
         let year_max = seeker.at.year() + YEARS_MAX;

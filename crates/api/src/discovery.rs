@@ -309,6 +309,12 @@ mod tests {
         let jobs = json!({
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "batch/v1",
             "resources": [
+                {"name": "cronjobs", "singularName": "cronjob", "namespaced": true,
+                 "kind": "CronJob", "shortNames": ["cj"], "categories": ["all"],
+                 "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",
+                           "watch"]},
+                {"name": "cronjobs/status", "singularName": "", "namespaced": true,
+                 "kind": "CronJob", "verbs": ["get", "patch", "update"]},
                 {"name": "jobs", "singularName": "job", "namespaced": true, "kind": "Job",
                  "categories": ["all"],
                  "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",

@@ -124,7 +124,7 @@ pub fn requested_version(object: &Json) -> Result<Option<u64>, Status> {
         return Ok(None);
     }
     text.parse().map(Some).map_err(|_| {
-        Status::unexpected(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
+        Status::bad_request(format!("strconv.ParseUint: parsing {text:?}: invalid syntax"))
     })
 }
 

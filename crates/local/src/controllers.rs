@@ -1,6 +1,6 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
-//! volume claims, cron jobs, the life and death of nodes, the queue of the machine. Each follows what it needs
-//! through a client and runs until it is aborted.
+//! volume claims, cron jobs, the life and death of nodes, the queue of the machine. Each follows
+//! what it needs through a client and runs until it is aborted.
 
 pub mod cron_job;
 pub mod endpoints;

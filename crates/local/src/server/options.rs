@@ -81,7 +81,7 @@ impl ListOptions {
                 self.resource_version
             );
             match self.is_watch {
-                true => Status::unexpected(why),
+                true => Status::bad_request(why),
                 false => Status::bad_request(format!("invalid resource version: {why}")),
             }
         })

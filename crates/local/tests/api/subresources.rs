@@ -108,7 +108,8 @@ async fn reviews_are_answered_and_not_stored() {
     assert_eq!(answer.code, 201, "{}", answer.text);
     assert_eq!(answer.json()["status"]["allowed"], true);
     assert_eq!(answer.json()["spec"], review["spec"]);
-    let rules = api.post(&format!("{base}/selfsubjectrulesreviews"), &json!({})).await.json();
+    let here = json!({"spec": {"namespace": "default"}});
+    let rules = api.post(&format!("{base}/selfsubjectrulesreviews"), &here).await.json();
     assert_eq!(rules["status"]["resourceRules"][0]["verbs"][0], "*");
     let who = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let who = api.post(who, &json!({})).await.json();
@@ -118,6 +119,42 @@ async fn reviews_are_answered_and_not_stored() {
     assert_eq!(token["status"].get("authenticated"), None);
     assert_eq!(api.get(&format!("{base}/selfsubjectaccessreviews")).await.code, 405);
     assert_eq!(api.post(&format!("{base}/subjectaccessreviews"), &json!([])).await.code, 400);
+}
+
+#[tokio::test]
+async fn reviews_that_ask_nothing_are_refused() {
+    let api = Api::start().await;
+    let about = json!({"verb": "get", "resource": "pods", "namespace": "other"});
+    let path = json!({"path": "/x", "verb": "get"});
+    let mut local = json!({"spec": {"user": "ann", "resourceAttributes": about}});
+    local["metadata"] = json!({"namespace": "default"});
+    let cases = [
+        ("selfsubjectaccessreviews", json!({"spec": {}}), 422, "exactly one of"),
+        (
+            "selfsubjectaccessreviews",
+            json!({"spec": {"resourceAttributes": about, "nonResourceAttributes": path}}),
+            422,
+            "cannot be specified in combination with resourceAttributes",
+        ),
+        (
+            "subjectaccessreviews",
+            json!({"spec": {"resourceAttributes": about}}),
+            422,
+            "at least one of user or group must be specified",
+        ),
+        (
+            "namespaces/default/localsubjectaccessreviews",
+            local,
+            422,
+            "must match metadata.namespace",
+        ),
+        ("selfsubjectrulesreviews", json!({}), 400, "no namespace on request"),
+    ];
+    for (resource, review, code, words) in cases {
+        let answer = api.post(&format!("/apis/authorization.k8s.io/v1/{resource}"), &review).await;
+        assert_eq!(answer.code, code, "{}", answer.text);
+        assert!(answer.message().contains(words), "{}", answer.text);
+    }
 }
 
 #[tokio::test]

@@ -76,8 +76,11 @@ impl Cluster {
             heartbeat_max: Duration::from_secs(2),
             orphan_after: Duration::from_millis(200),
         };
-        let options = ControllerOptions { nodes, ..ControllerOptions::default() };
-        let mut tasks = controllers::spawn(&client, &feeds, &options);
+        let mut tasks = controllers::spawn(
+            &client,
+            &feeds,
+            &ControllerOptions { nodes, ..ControllerOptions::default() },
+        );
         tasks.push(scheduler::spawn(client.clone(), &feeds, SchedulerOptions::default()));
         let dir = tempfile::tempdir().unwrap();
         Self { client, feeds, dir, tasks, node: Vec::new(), _embedded: embedded }

@@ -182,7 +182,7 @@ fn target_of<'a>(key: &'a str, prefix: &str) -> Target<'a> {
 /// What is said of a map whose directive is none.
 fn bad_directive(map: &Value) -> Status {
     let directive = map.get(DIRECTIVE).map(go_value).unwrap_or_default();
-    Status::unexpected(format!("unknown patch type: {directive} in map: {}", go_value(map)))
+    Status::bad_request(format!("unknown patch type: {directive} in map: {}", go_value(map)))
 }
 
 /// A value as Go prints it where nobody has said how.

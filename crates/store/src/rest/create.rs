@@ -24,7 +24,7 @@ pub(super) fn create_owned(
     let mut checks: Vec<Check> = namespace::admit_create(scene, &given)?.into_iter().collect();
     metadata::settle_namespace(&mut object, scene)?;
     if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
-        return Err(Status::unexpected(
+        return Err(Status::bad_request(
             "resourceVersion should not be set on objects to be created",
         ));
     }

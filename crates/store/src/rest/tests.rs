@@ -75,7 +75,7 @@ fn creations_are_refused_in_the_words_clients_know() {
             400,
             "the namespace of the provided object does not match the namespace sent on the request",
         ),
-        ("n", versioned, 500, "resourceVersion should not be set on objects to be created"),
+        ("n", versioned, 400, "resourceVersion should not be set on objects to be created"),
         (
             "n",
             json!({"metadata": {}}),

@@ -99,7 +99,7 @@ fn fields_of_newer_clients_are_skipped() {
 fn bodies_that_cannot_be_read_are_refused_with_a_reason() {
     let namespace = |raw: &[u8]| envelope("v1", "Namespace", raw);
     let cases: [(Vec<u8>, u16, &str); 7] = [
-        (b"{}".to_vec(), 400, "expected prefix 6b387300"),
+        (b"{}".to_vec(), 400, "expected prefix [107 56 115 0]"),
         (namespace(&[10, 200, 1]), 400, "cut off"),
         (namespace(&[10]), 400, "cut off"),
         (namespace(&[8, 1]), 400, "field metadata has another wire type"),

@@ -108,6 +108,7 @@ fn identity_does_not_change() {
         shown(&validate_update(&new, &old)),
         [
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"x/b\", \"x/c\"}",
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"x/b\", \"x/c\"}",
             "metadata.resourceVersion: Invalid value: \"\": must be specified for an update",
             "metadata.generation: Invalid value: 1: must not be decremented",
             "metadata.name: Invalid value: \"b\": field is immutable",

@@ -31,7 +31,7 @@ impl Identity {
         };
         match items.iter().find(|item| self.of(item).is_none()) {
             None => Ok(()),
-            Some(item) => Err(Status::unexpected(format!(
+            Some(item) => Err(Status::bad_request(format!(
                 "map: {} does not contain declared merge key: {key}",
                 go_value(item)
             ))),
