@@ -173,7 +173,7 @@ fn objects_come_and_go_in_kubectls_words() {
     let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {word: sesame}\n";
     let up = Up::start();
     let steps = [
-        ("get cm", ""),
+        ("get secrets", ""),
         ("apply -f - --dry-run=server", config),
         ("apply -f -", config),
         ("apply -f -", config),
