@@ -108,6 +108,13 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether pods have somewhere to go.
+    fn has_nodes(&self) -> bool {
+        self.node.is_some() || self.fake_nodes.is_some()
+    }
+}
+
 /// Why a cluster did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -207,8 +214,7 @@ impl Embedded {
         let port = listener.as_ref().map(|(_, bound)| bound.port());
         // Boxed: it holds the writes of all objects at once, and is over long before the rest.
         // Where no pod runs, nobody needs it.
-        let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
-        let root_ca = has_nodes.then(|| authority.pem());
+        let root_ca = options.has_nodes().then(|| authority.pem());
         Box::pin(bootstrap::run(&cluster, port, root_ca)).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
@@ -354,7 +360,7 @@ async fn start_agents(
     server: &Server,
     metrics: &Arc<Metrics>,
 ) -> Result<(Option<Node>, Vec<JoinHandle<()>>), StartError> {
-    let has_nodes = options.node.is_some() || options.fake_nodes.is_some();
+    let has_nodes = options.has_nodes();
     let fake_client = server.client(User::component("node:fake"));
     let fake_count = options.fake_nodes.as_ref().map_or(0, |fake| fake.count);
     if has_nodes {

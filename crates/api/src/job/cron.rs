@@ -107,7 +107,7 @@ impl Strategy for CronJobStrategy {
             age(object, now).into(),
         ];
         let spec = at(object, &["spec", "jobTemplate", "spec"]).and_then(Value::as_object);
-        cells.extend(template_cells(spec.unwrap_or(&Json::new())));
+        cells.extend(template_cells(spec));
         cells
     }
 }

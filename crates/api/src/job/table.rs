@@ -33,12 +33,14 @@ pub(super) fn row(object: &Json, now: Timestamp) -> Vec<Value> {
         age(object, now).into(),
     ];
     let spec = at(object, &["spec"]).and_then(Value::as_object);
-    cells.extend(template_cells(spec.unwrap_or(&Json::new())));
+    cells.extend(template_cells(spec));
     cells
 }
 
 /// Containers, images and selector of the pods that the spec of a Job has.
-pub(super) fn template_cells(spec: &Json) -> [Value; 3] {
+pub(super) fn template_cells(spec: Option<&Json>) -> [Value; 3] {
+    let empty = Json::new();
+    let spec = spec.unwrap_or(&empty);
     let containers = list(spec, &["template", "spec", "containers"]);
     let joined = |member: &str| {
         let texts = containers.iter().map(|one| one[member].as_str().unwrap_or_default());

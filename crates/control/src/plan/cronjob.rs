@@ -93,7 +93,7 @@ pub fn plan(view: View<'_>, now: Timestamp) -> Plan {
     pass.clean_up();
     pass.follow_jobs();
     pass.forget_missing();
-    let started = match pass.schedule(now) {
+    let started = match pass.schedule() {
         Ok(schedule) => pass.start(&schedule, now),
         Err(waiting) => Err(waiting),
     };
@@ -211,7 +211,7 @@ impl Pass<'_> {
     }
 
     /// The schedule, if there is one to go by.
-    fn schedule(&mut self, _now: Timestamp) -> Result<Schedule, Waiting> {
+    fn schedule(&mut self) -> Result<Schedule, Waiting> {
         if self.view.cron.metadata.deletion_timestamp.is_some() {
             return Err(Waiting::Deleted);
         }
@@ -248,10 +248,7 @@ impl Pass<'_> {
         now: Timestamp,
     ) -> Result<impl FnOnce(CronJobStatus) -> Step + use<>, Waiting> {
         let due = Due::of(self.view.cron, &self.status, now, schedule);
-        let Due { at, missed } = match due.map_err(|error| self.invalid(error)) {
-            Ok(due) => due,
-            Err(waiting) => return Err(waiting),
-        };
+        let Due { at, missed } = due.map_err(|error| self.invalid(error))?;
         self.plan.wake_at = self.next(schedule, now);
         let Some(at) = at else { return Err(Waiting::Time) };
         if missed == Missed::Many {

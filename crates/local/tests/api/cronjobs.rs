@@ -86,11 +86,10 @@ async fn a_cron_job_starts_a_job_when_its_time_comes() {
     let events = "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DCronJob";
     until("it is told", async || {
         let listed = api.get(events).await.json();
-        let told = listed["items"].as_array().unwrap().iter().any(|event| {
+        listed["items"].as_array().unwrap().iter().any(|event| {
             event["reason"] == "SuccessfulCreate"
                 && event["message"] == format!("Created job {name}")
-        });
-        told
+        })
     })
     .await;
     // The Jobs go with it.

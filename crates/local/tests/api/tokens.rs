@@ -233,7 +233,7 @@ async fn with_a_node() -> Api {
 
 #[tokio::test]
 async fn a_namespace_has_what_pods_need_before_they_come() {
-    let api = with_a_node().await;
+    let api = Box::pin(with_a_node()).await;
     for index in 0..20 {
         let name = format!("n{index}");
         let space = json!({"metadata": {"name": name}});
@@ -250,7 +250,7 @@ async fn a_namespace_has_what_pods_need_before_they_come() {
 
 #[tokio::test]
 async fn the_certificate_is_put_back() {
-    let api = with_a_node().await;
+    let api = Box::pin(with_a_node()).await;
     let path = "/api/v1/namespaces/default/configmaps/kube-root-ca.crt";
     let before = api.get(path).await.json()["data"].clone();
     let is_back = async || {

@@ -58,7 +58,8 @@ fn by_hand(suite: &mut Suite) {
 const ASK: &str = "D=/var/run/secrets/kubernetes.io/serviceaccount; \
     curl -sS --cacert $D/ca.crt -H \"Authorization: Bearer $(cat $D/token)\" \
     https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/namespaces/$(cat \
-    $D/namespace)/pods | tr -d '\\n ' | grep -o -e '\"kind\":\"PodList\"' -e 'cannotlistresource'";
+    $D/namespace)/pods | tr -d '\\n ' | grep -o -e '\"kind\":\"PodList\"' -e \
+    '\"reason\":\"Forbidden\"'";
 
 fn in_pods(suite: &mut Suite) {
     let run = |suite: &mut Suite, name: &str, account: &str, want: &str| {
@@ -71,7 +72,7 @@ fn in_pods(suite: &mut Suite) {
         let logs = Check::new(&format!("logs {name} -n accounts")).out_is(want).within(30);
         suite.check(&format!("62 what {account} hears from inside"), logs);
     };
-    run(suite, "stranger", "default", "cannotlistresource");
+    run(suite, "stranger", "default", "\"reason\":\"Forbidden\"");
     run(suite, "friend", "bot", "\"kind\":\"PodList\"");
     let nobody = pod("nobody", "true").replace("spec:\n", "spec:\n  serviceAccountName: nope\n");
     let nobody = Check::new("create -n accounts -f -").stdin(&nobody).code(1).err(

@@ -17,11 +17,14 @@ pub(crate) struct Parsed {
     roles: Table,
 }
 
+/// An object, and the revision that wrote it.
+type Version = (Revision, Arc<Json>);
+
 /// The objects of a table by key.
 #[derive(Clone, Default)]
 struct Table {
     revision: Revision,
-    objects: Arc<BTreeMap<Arc<str>, (Revision, Arc<Json>)>>,
+    objects: Arc<BTreeMap<Arc<str>, Version>>,
 }
 
 impl Table {
