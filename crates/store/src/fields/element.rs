@@ -132,10 +132,7 @@ impl fmt::Display for Element {
 
 /// A value as messages have it.
 fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => quoted(text),
-        other => other.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), quoted)
 }
 
 #[cfg(test)]

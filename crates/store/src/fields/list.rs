@@ -21,7 +21,9 @@ fn of_set(item: &Value) -> Result<Element, String> {
         Value::Object(_) => "associative list without keys has an element that's a map type",
         Value::Array(_) => "not supported: associative list with lists as elements",
         Value::Null => "associative list without keys has an element that's an explicit null",
-        scalar => return Ok(Element::Value(scalar.clone())),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Ok(Element::Value(item.clone()));
+        }
     };
     Err(why.to_owned())
 }
@@ -32,7 +34,9 @@ fn keyed(names: &[&str], items: Place, item: &Value) -> Result<Element, String> 
         Value::Null => {
             return Err("associative list with keys may not have a null element".to_owned());
         }
-        _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Err("associative list with keys may not have non-map elements".to_owned());
+        }
     };
     let mut keys: Vec<(Box<str>, Value)> = names
         .iter()

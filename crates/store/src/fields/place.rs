@@ -63,7 +63,17 @@ impl Place {
                 Some("map") => ListForm::Keyed(node.list_keys()),
                 _ => ListForm::Atomic,
             }),
-            _ => Form::Scalar,
+            Shape::String
+            | Shape::Bool
+            | Shape::Int32
+            | Shape::Int64
+            | Shape::Bytes
+            | Shape::Time
+            | Shape::MicroTime
+            | Shape::Duration
+            | Shape::Quantity
+            | Shape::IntOrString
+            | Shape::Any => Form::Scalar,
         }
     }
 

@@ -115,7 +115,20 @@ fn scalar_fault(node: SchemaNode, value: &Value) -> Option<String> {
         {
             Some(format!("expected any scalar, got &{{{}}}", plain(value)))
         }
-        _ => None,
+        Shape::Struct
+        | Shape::Map
+        | Shape::List
+        | Shape::String
+        | Shape::Bool
+        | Shape::Int32
+        | Shape::Int64
+        | Shape::Bytes
+        | Shape::Time
+        | Shape::MicroTime
+        | Shape::Duration
+        | Shape::Quantity
+        | Shape::IntOrString
+        | Shape::Any => None,
     }
 }
 
@@ -143,7 +156,7 @@ fn plain(value: &Value) -> String {
             let members = object.iter().map(|(name, value)| format!("{name}:{}", plain(value)));
             format!("map[{}]", members.collect::<Vec<_>>().join(" "))
         }
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 
@@ -162,7 +175,7 @@ fn literal(value: &Value) -> String {
             let members = members.collect::<Vec<_>>();
             format!("map[string]interface {{}}{{{}}}", members.join(", "))
         }
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

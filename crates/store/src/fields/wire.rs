@@ -59,7 +59,8 @@ impl Element {
                 let mut text = String::from("k:{");
                 for (at, (name, value)) in keys.iter().enumerate() {
                     let comma = if at == 0 { "" } else { "," };
-                    text.push_str(&format!("{comma}{}:{value}", Value::from(&**name)));
+                    text.extend([comma, &Value::from(&**name).to_string(), ":"]);
+                    text.push_str(&value.to_string());
                 }
                 text.push('}');
                 write_json(out, &text);

@@ -185,8 +185,6 @@ fn named(place: Place, value: &Value) -> Set {
 }
 
 fn object(value: Value) -> Json {
-    match value {
-        Value::Object(object) => object,
-        _ => Json::new(),
-    }
+    let Value::Object(object) = value else { return Json::new() };
+    object
 }

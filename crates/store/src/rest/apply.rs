@@ -114,7 +114,8 @@ fn applied(
 /// Whether the configuration is one of the kind, and names only fields that it has.
 pub(crate) fn check_config(resource: &Resource, config: &Json) -> Result<(), Status> {
     let text = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let version = text("apiVersion");
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
     let kind = text("kind");
     let shown = format!("{group}/{version}, Kind={kind}");
     if (group, version, kind) != (&resource.group, &resource.version, &resource.kind) {
