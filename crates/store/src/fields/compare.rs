@@ -251,11 +251,20 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_the_schema_has_fields() {
+        for (old, new, want) in differences() {
+            let text = format!("{old} {new}");
+            assert_eq!(compared("pods", old, new), want, "{text}");
+        }
+    }
+
+    type Paths = &'static [&'static str];
+
+    /// Before, after, and what was added, modified and removed.
+    fn differences() -> Vec<(Value, Value, [Paths; 3])> {
         let container = |image: &str| json!({"name": "c", "image": image});
         let pod = |spec: Value| json!({"spec": spec});
         let ports = |ports: Value| pod(json!({"containers": [{"name": "c", "ports": ports}]}));
-        type Paths = &'static [&'static str];
-        let cases: Vec<(Value, Value, [Paths; 3])> = vec![
+        vec![
             (
                 pod(json!({"containers": [container("a")]})),
                 pod(json!({"containers": [container("b")]})),
@@ -319,10 +328,6 @@ mod tests {
                     &[".spec.containers[name=\"c\"].ports[containerPort=80,protocol=\"TCP\"]"],
                 ],
             ),
-        ];
-        for (old, new, want) in cases {
-            let text = format!("{old} {new}");
-            assert_eq!(compared("pods", old, new), want, "{text}");
-        }
+        ]
     }
 }

@@ -71,7 +71,7 @@ fn tidy(value: &mut Value) {
             });
             list.iter_mut().for_each(tidy);
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

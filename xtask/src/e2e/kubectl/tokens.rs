@@ -69,7 +69,7 @@ fn in_pods(suite: &mut Suite) {
         );
         let made = Check::new("create -n accounts -f -").stdin(&manifest).out("created");
         suite.check(&format!("62 a pod of {account}"), made);
-        let logs = Check::new(&format!("logs {name} -n accounts")).out_is(want).within(30);
+        let logs = Check::new(&format!("logs {name} -n accounts")).out(want).within(30);
         suite.check(&format!("62 what {account} hears from inside"), logs);
     };
     run(suite, "stranger", "default", "\"reason\":\"Forbidden\"");
