@@ -1,9 +1,11 @@
 //! The journal of a data directory: one redb file and a lock beside it.
 //!
 //! Each object is kept once, under its table and key. The same transaction that writes objects
-//! writes the highest revision, so that no revision is ever given out twice.
+//! writes the highest revision, so that no revision is ever given out twice, and the number of the
+//! commit, so that none goes missing unnoticed.
 
 mod lock;
+mod witness;
 
 use std::{
     collections::BTreeMap,
@@ -12,7 +14,10 @@ use std::{
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     panic,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -26,6 +31,7 @@ use redb::{
 use super::{Journal, JournalError, Loaded, is_relaxed};
 use crate::files;
 use lock::DirLock;
+use witness::Witness;
 
 /// The name of the file in the data directory.
 const FILE: &str = "state.redb";
@@ -33,6 +39,7 @@ const OBJECTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const META_REVISION: &str = "revision";
 const META_CLUSTER: &str = "cluster";
+const META_COMMITS: &str = "commits";
 
 /// How many revisions a commit sets aside for relaxed writes after it. They may be lost in a crash,
 /// but their revisions were seen and must not come back.
@@ -57,6 +64,11 @@ pub struct DiskJournal {
     /// No revision up to this one will be given out after a crash.
     reserved: Revision,
     highest: Revision,
+    /// How many commits were made safe since the file was made.
+    commits: u64,
+    witness: Witness,
+    /// The engine has looked at every page of the file while it opened it.
+    is_verified: Arc<AtomicBool>,
     /// The relaxed writes since the last commit that was made safe. They are gone when the file has
     /// to be opened again, but they were seen: they are written once more.
     loose: BTreeMap<(Arc<str>, Arc<str>), Record>,
@@ -83,15 +95,33 @@ impl DiskJournal {
         let file = path.clone();
         let open: Opener =
             Box::new(move || Database::builder().set_cache_size(CACHE_BYTES).open(&file));
-        let create = || Database::builder().set_cache_size(CACHE_BYTES).create(&path);
+        let is_verified = Arc::new(AtomicBool::new(false));
+        let verified = Arc::clone(&is_verified);
+        let create = || {
+            Database::builder()
+                .set_cache_size(CACHE_BYTES)
+                // Called while the file is repaired, which begins with a check of all its pages.
+                .set_repair_callback(move |_| verified.store(true, Ordering::Relaxed))
+                .create(&path)
+        };
         let database = guarded(&path, || create().map_err(|error| opening(&path, &error)))?;
+        let witness = Witness::open(dir).map_err(|error| disk(error.to_string()))?;
         keep_name(dir).map_err(|error| disk(error.to_string()))?;
-        Ok(Self::with(path, database, open, lock))
+        Ok(Self { is_verified, ..Self::with(path, database, open, lock, witness) })
     }
 
-    fn with(path: PathBuf, database: Database, open: Opener, lock: DirLock) -> Self {
+    fn with(
+        path: PathBuf,
+        database: Database,
+        open: Opener,
+        lock: DirLock,
+        witness: Witness,
+    ) -> Self {
         Self {
             path,
+            commits: 0,
+            witness,
+            is_verified: Arc::default(),
             open,
             database: Some(database),
             failed: None,
@@ -105,6 +135,15 @@ impl DiskJournal {
     fn read(&mut self) -> Result<Loaded, JournalError> {
         let path = self.path.clone();
         let database = self.database.as_mut().ok_or_else(|| damaged(&path, "it is closed"))?;
+        if !self.is_verified.swap(true, Ordering::Relaxed) {
+            // After an orderly end the engine trusts what it reads; disks are not to be trusted.
+            database.check_integrity().map_err(|error| opening(&path, &error))?;
+        }
+        self.commits = count(database).map_err(|error| reading(&path, &error))?;
+        let promised = self.witness.promised();
+        if self.commits < promised {
+            return Err(damaged(&path, missing(promised - self.commits)));
+        }
         let mut loaded = read(database).map_err(|error| reading(&path, &error))?;
         let live: u64 = loaded.objects.iter().map(|(_, _, body)| body.len() as u64).sum();
         let size = fs::metadata(&path).map_or(0, |file| file.len());
@@ -131,11 +170,17 @@ impl DiskJournal {
         durability: Durability,
         write: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), JournalError> {
+        let is_safe = matches!(durability, Durability::Immediate);
+        let commits = self.commits + u64::from(is_safe);
         let outcome = self.reopened().and_then(|database| {
             let run = || {
                 let mut txn = database.begin_write()?;
                 txn.set_durability(durability)?;
                 write(&txn)?;
+                if is_safe {
+                    let count = commits.to_le_bytes();
+                    txn.open_table(META)?.insert(META_COMMITS, count.as_slice())?;
+                }
                 txn.commit()?;
                 Ok(())
             };
@@ -146,6 +191,10 @@ impl DiskJournal {
         match outcome {
             Ok(()) => {
                 self.failed = None;
+                self.commits = commits;
+                if is_safe {
+                    self.witness.promise(commits);
+                }
                 Ok(())
             }
             Err(why) => {
@@ -179,7 +228,14 @@ impl DiskJournal {
             }
             let opened =
                 guarded(&self.path, || (self.open)().map_err(|error| opening(&self.path, &error)));
-            self.database = Some(opened.map_err(|error| error.to_string())?);
+            let opened = opened.map_err(|error| error.to_string())?;
+            let kept =
+                guarded(&self.path, || count(&opened).map_err(|error| reading(&self.path, &error)));
+            let kept = kept.map_err(|error| error.to_string())?;
+            if kept < self.commits {
+                return Err(damaged(&self.path, missing(self.commits - kept)).to_string());
+            }
+            self.database = Some(opened);
         }
         Ok(self.database.as_ref().expect("it was just opened"))
     }
@@ -275,6 +331,26 @@ fn write_revision(txn: &WriteTransaction, revision: Revision) -> Result<(), redb
     Ok(())
 }
 
+/// How many commits the file says it holds.
+fn count(database: &Database) -> Result<u64, redb::Error> {
+    let meta = match database.begin_read()?.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(0),
+        opened => opened?,
+    };
+    meta.get(META_COMMITS)?.map_or(Ok(0), |bytes| number(META_COMMITS, bytes.value()))
+}
+
+fn number(name: &str, bytes: &[u8]) -> Result<u64, redb::Error> {
+    let bytes = bytes.try_into().map_err(|_| {
+        redb::Error::Corrupted(format!("its record {name} is not eight bytes long"))
+    })?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn missing(commits: u64) -> String {
+    format!("{commits} of the last commits that were promised are not in it")
+}
+
 fn read(database: &Database) -> Result<Loaded, redb::Error> {
     let mut loaded = Loaded::default();
     let txn = database.begin_read()?;
@@ -283,10 +359,7 @@ fn read(database: &Database) -> Result<Loaded, redb::Error> {
         opened => opened?,
     };
     if let Some(bytes) = meta.get(META_REVISION)? {
-        let bytes = bytes.value().try_into().map_err(|_| {
-            redb::Error::Corrupted("the revision is not eight bytes long".to_owned())
-        })?;
-        loaded.highest = Revision::from_le_bytes(bytes);
+        loaded.highest = number(META_REVISION, bytes.value())?;
     }
     if let Some(uid) = meta.get(META_CLUSTER)? {
         loaded.cluster_uid = String::from_utf8_lossy(uid.value()).into_owned();

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use lockstep_store::Record;
 use redb::{Database, StorageBackend, backends::FileBackend};
 
-use super::{DirLock, DiskJournal, FILE, RESERVE};
+use super::{DirLock, DiskJournal, FILE, RESERVE, Witness};
 use crate::journal::{Journal, JournalError, Loaded};
 
 fn record(revision: u64, table: &str, key: &str, body: Option<&str>) -> Record {
@@ -125,6 +125,65 @@ fn damage_is_refused_with_what_to_do_or_recovered_from() {
     assert!(refused > 2);
 }
 
+/// Copies what a crash would leave behind, or what an orderly end did.
+fn copied(from: &Path, damage: impl FnOnce(&mut Vec<u8>)) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = fs::read(from.join(FILE)).unwrap();
+    damage(&mut bytes);
+    fs::write(dir.path().join(FILE), bytes).unwrap();
+    fs::copy(from.join("state.commits"), dir.path().join("state.commits")).unwrap();
+    dir
+}
+
+#[test]
+fn whatever_page_is_damaged_nothing_promised_goes_missing_unnoticed() {
+    let whole = tempfile::tempdir().unwrap();
+    let mut journal = DiskJournal::open(whole.path()).unwrap();
+    journal.load().unwrap();
+    for revision in 1..12 {
+        let key = format!("n/{}", revision % 7);
+        let body = revision.to_string().repeat(3_000);
+        journal.commit(&[record(revision, "pods", &key, Some(&body))]).unwrap();
+    }
+    let crashed = copied(whole.path(), |_| {});
+    let want = reopened(copied(whole.path(), |_| {}).path());
+    journal.close();
+    drop(journal);
+    for (from, how) in [(&crashed, "a crash"), (&whole, "an orderly end")] {
+        let pages = fs::metadata(from.path().join(FILE)).unwrap().len() / 4_096;
+        let mut refused = 0;
+        for page in 0..usize::try_from(pages).unwrap() {
+            let dir = copied(from.path(), |bytes| bytes[page * 4_096..][..4_096].fill(0x5a));
+            match DiskJournal::open(dir.path()).and_then(|mut journal| journal.load()) {
+                Ok(loaded) => {
+                    assert_eq!(contents(&loaded), contents(&want), "page {page} after {how}");
+                }
+                Err(error) => {
+                    refused += 1;
+                    let text = error.to_string();
+                    assert!(text.contains("restore it from a backup"), "page {page}: {text}");
+                }
+            }
+        }
+        assert!(refused > 10, "{refused} of {pages} pages after {how}");
+    }
+}
+
+#[test]
+fn a_count_of_commits_that_is_behind_or_makes_no_sense_accuses_nobody() {
+    let whole = tempfile::tempdir().unwrap();
+    let mut journal = DiskJournal::open(whole.path()).unwrap();
+    journal.load().unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    drop(journal);
+    let counts: [&[u8]; 4] = [b"", b"torn", &[0x5a; 16], &[0; 16]];
+    for count in counts {
+        let dir = copied(whole.path(), |_| {});
+        fs::write(dir.path().join("state.commits"), count).unwrap();
+        assert_eq!(contents(&reopened(dir.path())), [("n/a", "kept")]);
+    }
+}
+
 /// A file on a disk that can be full.
 #[derive(Debug)]
 struct Flaky {
@@ -187,8 +246,8 @@ pub(crate) fn flaky(dir: &Path) -> (DiskJournal, Arc<AtomicBool>) {
         Database::builder().create_with_backend(backend)
     });
     let lock = DirLock::take(dir).unwrap();
-    let database = open().unwrap();
-    (DiskJournal::with(path, database, open, lock), is_full)
+    let (database, witness) = (open().unwrap(), Witness::open(dir).unwrap());
+    (DiskJournal::with(path, database, open, lock, witness), is_full)
 }
 
 #[test]
