@@ -87,7 +87,8 @@ impl DiskJournal {
         let path = dir.join(FILE);
         // The engine takes an empty file for a new one. That is right after a first start that was
         // cut short; once keys lie beside it, a cluster has been served from here and is lost.
-        let is_empty = fs::metadata(&path).is_ok_and(|file| file.len() == 0);
+        let length = fs::metadata(&path).map_or(0, |file| file.len());
+        let is_empty = length == 0 && path.exists();
         if is_empty && dir.join("pki").exists() {
             return Err(damaged(&path, "it is empty"));
         }
@@ -106,6 +107,10 @@ impl DiskJournal {
         };
         let database = guarded(&path, || create().map_err(|error| opening(&path, &error)))?;
         let witness = Witness::open(dir).map_err(|error| disk(error.to_string()))?;
+        if length == 0 {
+            // Whoever moved a damaged file away begins anew; nothing was promised of this one.
+            witness.promise(0);
+        }
         keep_name(dir).map_err(|error| disk(error.to_string()))?;
         Ok(Self { is_verified, ..Self::with(path, database, open, lock, witness) })
     }

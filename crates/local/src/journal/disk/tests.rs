@@ -184,6 +184,23 @@ fn a_count_of_commits_that_is_behind_or_makes_no_sense_accuses_nobody() {
     }
 }
 
+#[test]
+fn a_state_that_was_moved_away_is_begun_anew_and_an_older_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let older = tempfile::tempdir().unwrap();
+    let mut journal = DiskJournal::open(dir.path()).unwrap();
+    journal.load().unwrap();
+    fs::copy(dir.path().join(FILE), older.path().join(FILE)).unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    drop(journal);
+    fs::copy(older.path().join(FILE), dir.path().join(FILE)).unwrap();
+    let error = DiskJournal::open(dir.path()).unwrap().load().unwrap_err().to_string();
+    assert!(error.contains("1 of the last commits"), "{error}");
+    fs::remove_file(dir.path().join(FILE)).unwrap();
+    assert!(reopened(dir.path()).objects.is_empty());
+    assert!(reopened(dir.path()).objects.is_empty(), "and stays what it is");
+}
+
 /// A file on a disk that can be full.
 #[derive(Debug)]
 struct Flaky {
