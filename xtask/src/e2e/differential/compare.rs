@@ -15,7 +15,8 @@ pub(super) struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |value: &Option<Value>| value.as_ref().map_or("-".into(), Value::to_string);
+        let shown =
+            |value: &Option<Value>| value.as_ref().map_or_else(|| "-".into(), Value::to_string);
         write!(f, "{}\n    real: {}\n    ours: {}", self.at, shown(&self.real), shown(&self.ours))
     }
 }
