@@ -421,9 +421,13 @@ async fn a_job_that_is_over_is_not_brought_back_by_what_is_said_late() {
     assert!(matches!(store.write(JOB, late, Expected::Older).await, Written::Refused(_)));
     pause(12_000).await;
     assert_eq!(store.read(JOB).await.unwrap(), None);
-    for (key, kind) in [("record", "hash"), ("reports", "string"), ("order", "none")] {
+    for (key, kind) in [("record", "hash"), ("reports", "string"), ("order", "hash")] {
         let said = valkey.ask(&format!("TYPE lockstep:{{a-job}}:{key}"));
         assert!(said.contains(kind), "{key}: {said}");
+    }
+    for (key, field) in [("record", "record"), ("order", "frame")] {
+        let said = valkey.ask(&format!("HEXISTS lockstep:{{a-job}}:{key} {field}"));
+        assert!(said.contains(":0"), "{key}: {said}");
     }
     assert_eq!(fleet.lines("epoch", 2).await.len(), 2, "nobody was started again");
 }

@@ -224,12 +224,9 @@ impl Gangs {
 
 /// Has a bus forget a job. What it does not come to it does by itself, later.
 async fn forget(bus: Arc<Bus>, uid: String) {
-    let mut is_again = false;
     for _ in 0..FORGET_TRIES {
         match bus.store().forget(&uid).await {
-            Ok(()) if is_again => return,
-            // The last order of its leader may have been on its way, and be there only now.
-            Ok(()) => is_again = true,
+            Ok(()) => return,
             Err(error) => debug!(uid, %error, "a job is not forgotten, trying again"),
         }
         tokio::time::sleep(FORGET_WAIT).await;

@@ -75,6 +75,7 @@ mod tests {
         }
         assert!(versions.iter().all(|it| fence(&version(*it)) == Some(it.0)));
         assert!(versions.iter().all(|it| *version(*it) < *LAST_VERSION));
+        assert_eq!(fence(LAST_VERSION), None, "nobody steps down for it");
         assert_eq!(fence(""), None);
         let order = |fence, generation, epoch, duty| {
             let rank = Rank { generation, epoch, duty };

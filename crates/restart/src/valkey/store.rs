@@ -49,8 +49,10 @@ impl Store {
         let mut remove = Pipeline::new();
         remove.atomic();
         remove.cmd("DEL").arg(&[&keys.record, &keys.order, &keys.reports]).ignore();
-        remove.cmd("HSET").arg(&keys.record).arg("version").arg(LAST_VERSION).ignore();
-        remove.cmd("EXPIRE").arg(&keys.record).arg(OVER_KEPT).ignore();
+        for key in [&keys.record, &keys.order] {
+            remove.cmd("HSET").arg(key).arg("version").arg(LAST_VERSION).ignore();
+            remove.cmd("EXPIRE").arg(key).arg(OVER_KEPT).ignore();
+        }
         // Reports are fields of a hash, which this is not.
         remove.cmd("SET").arg(&keys.reports).arg("over").arg("EX").arg(OVER_KEPT).ignore();
         let removed = remove.exec_async(&mut commands).await;
