@@ -58,15 +58,39 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
         let is_enough = sent >= REQUESTS_MIN;
         if is_enough { Ok(()) } else { Err(format!("{sent} of {REQUESTS_MIN} requests")) }
     });
-    for known in scripts.iter().flat_map(Script::known) {
-        let is_told = explained.contains(&format!("`{}`", known.why));
-        suite.prove(&format!("{} is explained", known.why), |_| match is_told {
-            true => Ok(()),
-            false => Err(format!("{EXPLAINED} has no `{}`", known.why)),
-        });
-    }
+    compare_with_list(&mut suite, &scripts, &explained, &met);
     println!("{sent} requests to each");
     Ok(suite.finish())
+}
+
+/// What is known to differ is explained, and was seen to; and what is explained is known.
+fn compare_with_list(
+    suite: &mut Suite,
+    scripts: &[Script],
+    explained: &str,
+    met: &BTreeSet<(String, String)>,
+) {
+    let known: BTreeSet<&str> = scripts.iter().flat_map(Script::known).map(Known::why).collect();
+    let row = |line: &'_ str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    let rows: BTreeSet<String> = explained.lines().filter_map(row).collect();
+    for name in &known {
+        suite.prove(&format!("{name} is explained"), |_| match rows.contains(*name) {
+            true => Ok(()),
+            false => Err(format!("{EXPLAINED} has no `{name}`")),
+        });
+    }
+    for name in rows.iter().filter(|name| !known.contains(name.as_str())) {
+        let why = format!("{EXPLAINED} has it, and no script does");
+        suite.prove(&format!("{name} is known"), |_| Err(why));
+    }
+    for script in scripts {
+        for known in &script.differs {
+            let name = format!("{}: {} differs at {}", script.title, known.why, known.at);
+            let is_met = met.contains(&(script.title.clone(), known.at.clone()));
+            let why = "it does not any more, in no step".to_owned();
+            suite.prove(&name, |_| if is_met { Ok(()) } else { Err(why) });
+        }
+    }
 }
 
 /// Sends one script to both, step by step, and gives the number of requests.
@@ -74,7 +98,7 @@ async fn play(
     suite: &mut Suite,
     script: &Script,
     clients: &[Client; 2],
-    met: &mut BTreeSet<String>,
+    met: &mut BTreeSet<(String, String)>,
 ) -> Result<usize> {
     let mut parties = Vec::new();
     for client in clients {
@@ -101,7 +125,7 @@ fn judge(
     step: &Step,
     real: &Answer,
     ours: &Answer,
-    met: &mut BTreeSet<String>,
+    met: &mut BTreeSet<(String, String)>,
 ) -> Result<(), String> {
     let known: Vec<&Known> = step.differs.iter().chain(&script.differs).collect();
     let mut faults = Vec::new();
@@ -112,12 +136,13 @@ fn judge(
             None => faults.push(found.to_string()),
         }
     }
-    for (at, known) in step.differs.iter().enumerate() {
-        if is_met[at] {
-            met.insert(known.why.clone());
-        } else {
+    for (known, is_met) in step.differs.iter().zip(&is_met) {
+        if !is_met {
             faults.push(format!("{} does not differ any more ({})", known.at, known.why));
         }
     }
+    let of_script = is_met.iter().skip(step.differs.len()).zip(&script.differs);
+    let met_now = of_script.filter(|(is_met, _)| **is_met);
+    met.extend(met_now.map(|(_, known)| (script.title.clone(), known.at.clone())));
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n  ")) }
 }

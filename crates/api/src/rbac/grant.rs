@@ -1,6 +1,6 @@
 //! Whoever writes roles and bindings gives rights away, and may give away only their own.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{GROUP, Request, Roles, Who, allowed_by, overreach};
 use crate::{
@@ -47,10 +47,23 @@ pub fn may_grant(
     if allowed_by(roles, who, &request).is_some() {
         return Ok(());
     }
-    match overreach(roles, who, namespace, given.rules) {
-        None => Ok(()),
-        Some(why) => Err(Refusal::Overreach(why)),
+    if let Some(why) = overreach(roles, who, namespace, given.rules) {
+        return Err(Refusal::Overreach(why));
     }
+    // What it gathers may be anything, now or later.
+    let is_gathering = object.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+    if is_gathering && overreach(roles, who, "", &everything()).is_some() {
+        let why = "must have cluster-admin privileges to use an aggregationRule";
+        return Err(Refusal::Overreach(why.to_owned()));
+    }
+    Ok(())
+}
+
+fn everything() -> [Value; 2] {
+    [
+        json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
+        json!({"verbs": ["*"], "nonResourceURLs": ["*"]}),
+    ]
 }
 
 /// What an object gives away, and what one must be allowed to do to give away more than one has.
@@ -82,8 +95,6 @@ fn given<'a>(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// One user who has the rules of one role, and other roles that nobody has.
@@ -175,6 +186,23 @@ mod tests {
             let who = Who { name: "ann", groups: &[] };
             let got = may_grant(&town(own), who, plural, &object);
             assert_eq!(got.is_ok(), want, "{name}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn only_who_may_do_everything_has_roles_gathered() {
+        let gathering = object(json!({
+            "metadata": {"name": "g"}, "rules": [],
+            "aggregationRule": {"clusterRoleSelectors": [{}]},
+        }));
+        let everything = json!({
+            "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "nonResourceURLs": ["*"],
+        });
+        let pods = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["pods"]});
+        for (own, want) in [(everything, true), (pods, false)] {
+            let who = Who { name: "ann", groups: &[] };
+            let got = may_grant(&town(own), who, "clusterroles", &gathering);
+            assert_eq!(got.is_ok(), want, "{got:?}");
         }
     }
 

@@ -26,13 +26,13 @@ const ATTEMPTS_MAX: usize = 1_000;
 #[derive(Clone)]
 pub struct Guard(Arc<Check>);
 
-/// Looks at an object of a resource.
-type Check = dyn Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync;
+/// Looks at an object of a resource as it would be, and whether it would be new.
+type Check = dyn Fn(&Resource, &Object, bool) -> Result<(), Status> + Send + Sync;
 
 impl Guard {
-    /// A guard that asks `check` about every object to be written.
+    /// A guard that asks `check` about every object to be written, and says whether it is new.
     pub fn new(
-        check: impl Fn(&Resource, &Object) -> Result<(), Status> + Send + Sync + 'static,
+        check: impl Fn(&Resource, &Object, bool) -> Result<(), Status> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(check))
     }
@@ -151,6 +151,9 @@ impl Cluster {
         config: &Configuration,
         options: &WriteOptions,
     ) -> Result<Written, Status> {
+        if sub.is_none() && self.get(resource, namespace, name).is_err() {
+            self.wait_for_account(resource, namespace, &config.object).await;
+        }
         let validation = options.field_validation;
         let plan = |scene: &Scene<'_>| rest::apply(scene, sub, name, config, validation);
         Ok(self.write(resource, namespace, options, plan).await?.0)
@@ -223,7 +226,8 @@ impl Cluster {
             let scene = Scene { view, catalog, resource, namespace, context, manager };
             let planned = plan(&scene).and_then(|plan| match &options.guard {
                 Some(Guard(check)) if !plan.change.ops.is_empty() && !plan.is_removal() => {
-                    check(resource, &plan.preview(&head.snapshot)).map(|()| plan)
+                    let object = plan.preview(&head.snapshot);
+                    check(resource, &object, plan.is_created).map(|()| plan)
                 }
                 _ => Ok(plan),
             });

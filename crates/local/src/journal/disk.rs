@@ -176,8 +176,10 @@ impl DiskJournal {
         write: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
     ) -> Result<(), JournalError> {
         let is_safe = matches!(durability, Durability::Immediate);
+        let reopened = self.reopened();
         let commits = self.commits + u64::from(is_safe);
-        let outcome = self.reopened().and_then(|database| {
+        let outcome = reopened.and_then(|()| {
+            let database = self.database.as_ref().ok_or("it is closed")?;
             let run = || {
                 let mut txn = database.begin_write()?;
                 txn.set_durability(durability)?;
@@ -222,8 +224,8 @@ impl DiskJournal {
         }
     }
 
-    /// The database, opened again if it failed a while ago.
-    fn reopened(&mut self) -> Result<&Database, String> {
+    /// Opens the database again if it failed a while ago.
+    fn reopened(&mut self) -> Result<(), String> {
         if self.database.is_none() {
             if let Some((since, why)) = &self.failed {
                 if since.elapsed() < REOPEN_AFTER {
@@ -240,9 +242,11 @@ impl DiskJournal {
             if kept < self.commits {
                 return Err(damaged(&self.path, missing(self.commits - kept)).to_string());
             }
+            // What was said to have failed may have reached the disk all the same.
+            self.commits = kept;
             self.database = Some(opened);
         }
-        Ok(self.database.as_ref().expect("it was just opened"))
+        Ok(())
     }
 }
 

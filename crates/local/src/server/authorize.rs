@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use http::Method;
 use lockstep_api::{
-    Status,
+    Resource, Status,
     json::text,
     rbac::{self, Refusal, Request, Who},
 };
+use lockstep_store::Object;
 use serde_json::Value;
 
 use super::{
@@ -61,7 +62,10 @@ pub(crate) fn check(
     let path;
     let request = match target {
         Target::Malformed => return Ok(()),
-        Target::Resource(path) => about(path),
+        // A client that upgrades can only GET. Who may look at pods must not run commands in them
+        // because of that; and who may run commands needs no other right for it.
+        Target::Resource(path) if is_connection(path) => about(path, Verb::Create),
+        Target::Resource(path) => about(path, path.verb),
         Target::Other(segments) => {
             path = format!("/{}", segments.join("/"));
             Request::Path { verb: method_verb(method), path: &path }
@@ -70,21 +74,6 @@ pub(crate) fn check(
     match Bound::of(app).allows(user, &request) {
         Some(_) => Ok(()),
         None => Err(refused(user, &request)),
-    }
-}
-
-/// Whether somebody may also do what opening a connection to a pod comes to. A client that upgrades
-/// can only GET, and who may look at pods must not run commands in them because of that.
-///
-/// # Errors
-/// 403 with who cannot do what.
-pub(crate) fn check_connection(app: &App, user: &User, target: &Target) -> Result<(), Status> {
-    match target {
-        Target::Resource(path) if is_connection(path) && path.verb != Verb::Create => {
-            let path = ResourcePath { verb: Verb::Create, ..path.clone() };
-            check(app, user, &Method::POST, &Target::Resource(path))
-        }
-        _ => Ok(()),
     }
 }
 
@@ -99,14 +88,17 @@ pub(crate) fn refused(user: &User, request: &Request<'_>) -> Status {
     }
 }
 
-/// Keeps those who write roles and bindings from giving away what is not theirs; not needed for
-/// those who may do everything.
+/// Keeps those who may change objects from making new ones by that, and those who write roles and
+/// bindings from giving away what is not theirs; not needed for those who may do everything.
 pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
     if user.is_superuser() {
         return None;
     }
     let (app, user) = (Arc::clone(app), user.clone());
-    Some(Guard::new(move |resource, object| {
+    Some(Guard::new(move |resource, object, is_created| {
+        if is_created {
+            may_create(&app, &user, resource, object)?;
+        }
         if *resource.group != *rbac::GROUP {
             return Ok(());
         }
@@ -124,17 +116,33 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
     }))
 }
 
-fn about(path: &ResourcePath) -> Request<'_> {
+/// An update or a configuration of something that is not there creates it, which is another right.
+fn may_create(app: &App, user: &User, resource: &Resource, object: &Object) -> Result<(), Status> {
+    let request = Request::Resource {
+        verb: Verb::Create.name(),
+        group: &resource.group,
+        resource: &resource.plural,
+        subresource: "",
+        namespace: &object.meta.namespace,
+        name: &object.meta.name,
+    };
+    match Bound::of(app).allows(user, &request) {
+        Some(_) => Ok(()),
+        None => Err(refused(user, &request)),
+    }
+}
+
+fn about(path: &ResourcePath, verb: Verb) -> Request<'_> {
     // What is asked about a namespace itself is asked in it.
-    let name = path.name.as_deref().unwrap_or_default();
+    let name = path.name.as_ref().or(path.selected.as_ref()).map_or("", String::as_str);
     let is_namespace = path.group.is_empty() && path.resource == "namespaces";
     let namespace = match &path.namespace {
         Some(namespace) => namespace,
-        None if is_namespace => name,
+        None if is_namespace => path.name.as_deref().unwrap_or_default(),
         None => "",
     };
     Request::Resource {
-        verb: path.verb.name(),
+        verb: verb.name(),
         group: &path.group,
         resource: &path.resource,
         subresource: path.subresource.as_deref().unwrap_or_default(),

@@ -57,9 +57,7 @@ async fn answer(
         Verb::Get => verbs::get(call, address),
         Verb::List => verbs::list(call, address).await,
         Verb::Watch => verbs::watch(call, address, permit).await,
-        Verb::Create if is_review(&address.resource) => {
-            reviews::answer(call, &address.resource, body).await
-        }
+        Verb::Create if is_review(&address.resource) => reviews::answer(call, address, body).await,
         Verb::Create if address.resource.kind == "Binding" => {
             subresources::bind_by_body(call, address.namespace(), body).await
         }

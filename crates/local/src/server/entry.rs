@@ -59,9 +59,7 @@ async fn answer(app: &Arc<App>, mut request: Request, query: Query, target: Targ
         Ok(user) => user,
         Err(status) => return response(&status, Output::JSON),
     };
-    let checked = authorize::check(app, &user.user, request.method(), &target)
-        .and_then(|()| authorize::check_connection(app, &user.user, &target));
-    if let Err(status) = checked {
+    if let Err(status) = authorize::check(app, &user.user, request.method(), &target) {
         return response(&status, Output::JSON);
     }
     let path = match target {

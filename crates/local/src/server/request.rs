@@ -1,6 +1,7 @@
 //! What a request is about, read from its method, path and query.
 
 use http::Method;
+use lockstep_api::selector::FieldSelector;
 
 use super::query::{Query, decode};
 
@@ -61,6 +62,8 @@ pub(crate) struct ResourcePath {
     pub(crate) subresource: Option<String>,
     /// Whether the path goes on below the subresource.
     pub(crate) is_deeper: bool,
+    /// The one object of a collection that is asked about, by its name.
+    pub(crate) selected: Option<String>,
     /// What is asked.
     pub(crate) verb: Verb,
 }
@@ -106,6 +109,10 @@ pub(crate) fn target(method: &Method, path: &str, query: &Query) -> Target {
     }
     let name = rest.get(1).cloned();
     let verb = if is_old_watch { Verb::Watch } else { verb_of(method, name.is_some(), query) };
+    let selected = match verb {
+        Verb::List | Verb::Watch | Verb::DeleteCollection => selected(query),
+        _ => None,
+    };
     Target::Resource(ResourcePath {
         group,
         version,
@@ -114,8 +121,15 @@ pub(crate) fn target(method: &Method, path: &str, query: &Query) -> Target {
         name,
         subresource: rest.get(2).cloned(),
         is_deeper: rest.len() > 3,
+        selected,
         verb,
     })
+}
+
+/// The name that a field selector asks for: whoever may see one object may also list and watch it.
+fn selected(query: &Query) -> Option<String> {
+    let selector = FieldSelector::parse_any(query.first("fieldSelector")?).ok()?;
+    selector.exact("metadata.name").map(str::to_owned)
 }
 
 fn verb_of(method: &Method, has_name: bool, query: &Query) -> Verb {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use super::{
     authenticate::{self, Known},
     authorize::Bound,
-    call::Call,
+    call::{Address, Call},
     respond,
     respond::typed_header,
 };
@@ -63,15 +63,15 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 }
 
 /// Answers a review with what was asked and what is so.
-pub(crate) async fn answer(
-    call: &Call,
-    resource: &Resource,
-    body: Body,
-) -> Result<Response, Status> {
+pub(crate) async fn answer(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
+    let resource = &address.resource;
     let body = call.json_body(body).await?;
-    let asked: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
+    let mut asked: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
         Status::bad_request(format!("the object provided is no {}: {error}", resource.kind))
     })?;
+    if resource.is_namespaced() {
+        place(&mut asked, address.namespace())?;
+    }
     check(resource, &asked)?;
     let mut answer = Map::new();
     let namespace = asked.get("metadata").and_then(|meta| meta.get("namespace"));
@@ -89,6 +89,23 @@ pub(crate) async fn answer(
     let header = typed_header(&resource.api_version(), &resource.kind);
     respond::put_with_type(&mut bytes, &header, stored.as_bytes());
     Ok(respond::json(StatusCode::CREATED, bytes.freeze(), call.output))
+}
+
+/// A question about a namespace is about the one it is asked in.
+fn place(asked: &mut Json, namespace: &str) -> Result<(), Status> {
+    match text(asked, &["metadata", "namespace"]) {
+        "" => {
+            let meta = asked.entry("metadata").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.insert("namespace".to_owned(), namespace.into());
+            }
+            Ok(())
+        }
+        same if same == namespace => Ok(()),
+        _ => Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )),
+    }
 }
 
 /// Refuses questions that have no answer.

@@ -6,7 +6,7 @@
 mod dictionary;
 mod headers;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, BytesMut};
 
 use self::headers::{Deflate, Inflate};
 
@@ -66,7 +66,7 @@ pub(crate) enum SpdyError {
 
 /// Reads frames.
 pub(crate) struct Decoder {
-    buffer: Vec<u8>,
+    buffer: BytesMut,
     /// The data frame that has begun and not ended.
     data: Option<Rest>,
     inflate: Inflate,
@@ -82,7 +82,7 @@ struct Rest {
 impl Decoder {
     /// A reader of a new connection.
     pub(crate) fn new() -> Self {
-        Self { buffer: Vec::new(), data: None, inflate: Inflate::new() }
+        Self { buffer: BytesMut::new(), data: None, inflate: Inflate::new() }
     }
 
     /// Takes what came in. All frames in it must be taken before the next.
@@ -99,7 +99,7 @@ impl Decoder {
                     return Ok(None);
                 }
                 rest.left -= count;
-                let bytes: Bytes = self.buffer.drain(..count).collect();
+                let bytes = self.buffer.split_to(count).freeze();
                 let is_fin = rest.is_fin && rest.left == 0;
                 let frame = Frame::Data { stream: rest.stream, is_fin, bytes };
                 if rest.left == 0 {
@@ -114,7 +114,7 @@ impl Decoder {
             let length = u32::from_be_bytes([0, e, f, g]) as usize;
             let is_fin = flags & FIN != 0;
             if word >> 31 == 0 {
-                self.buffer.drain(..8);
+                self.buffer.advance(8);
                 self.data = Some(Rest { stream: word, is_fin, left: length });
                 continue;
             }
@@ -127,7 +127,7 @@ impl Decoder {
                 return Err(SpdyError::Version(version));
             }
             let frame = control(&mut self.inflate, kind, is_fin, payload)?;
-            self.buffer.drain(..8 + length);
+            self.buffer.advance(8 + length);
             if let Some(frame) = frame {
                 return Ok(Some(frame));
             }

@@ -6,11 +6,12 @@ use regex::Regex;
 use serde_json::Value;
 
 /// What looks like this is the server's own, with the word for it.
-static OWN: LazyLock<[(Regex, &str); 6]> = LazyLock::new(|| {
+static OWN: LazyLock<[(Regex, &str); 7]> = LazyLock::new(|| {
     let pattern = |text: &str| Regex::new(text).expect("the pattern is one");
     [
         (pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
-        (pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<moment>"),
+        (pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "<moment>"),
+        (pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"), "<microseconds>"),
         (pattern(r"^\d+[smh](\d+s)?$"), "<age>"),
         (pattern(r"^(10|127)\.\d+\.\d+\.\d+$"), "<address>"),
         (pattern(r"in record \(\d+\)"), "in record (<version>)"),

@@ -66,6 +66,11 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The name of its explanation.
+    pub(super) fn why(&self) -> &str {
+        &self.why
+    }
+
     /// Whether it is about this place, or one inside it.
     pub(super) fn covers(&self, at: &str) -> bool {
         let mut names = at.split('/');

@@ -305,6 +305,20 @@ fn relaxed_writes_outlive_a_failed_commit() {
 }
 
 #[test]
+fn a_commit_that_was_said_to_have_failed_and_is_there_has_its_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = DiskJournal::open(dir.path()).unwrap();
+    journal.load().unwrap();
+    journal.commit(&[record(1, "pods", "n/a", Some("kept"))]).unwrap();
+    // As if the last one had reached the disk, and the answer had been lost.
+    let kept = journal.commits;
+    journal.commits -= 1;
+    journal.database = None;
+    journal.commit(&[record(2, "pods", "n/b", Some("kept"))]).unwrap();
+    assert_eq!(journal.commits, kept + 1);
+}
+
+#[test]
 fn a_state_that_is_gone_is_not_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = DiskJournal::open(dir.path()).unwrap();
