@@ -121,11 +121,13 @@ impl Set {
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
-        for pair in pairs(&self.nodes, &other.nodes) {
-            if let (Some(a), Some(b)) = pair {
-                let below = a.below.intersection(&b.below);
-                both.push(&a.element, a.is_member && b.is_member, below);
-            }
+        let is_smaller = self.nodes.len() <= other.nodes.len();
+        let (few, many) = if is_smaller { (self, other) } else { (other, self) };
+        for node in &few.nodes {
+            let Ok(at) = many.find(&node.element) else { continue };
+            let found = &many.nodes[at];
+            let (a, b) = if is_smaller { (node, found) } else { (found, node) };
+            both.push(&a.element, a.is_member && b.is_member, a.below.intersection(&b.below));
         }
         both
     }
@@ -174,8 +176,10 @@ impl Set {
 
     /// Whether anything is in both.
     pub fn meets(&self, other: &Self) -> bool {
-        other.nodes.iter().any(|node| {
-            self.at(&node.element).is_some_and(|(is_member, below)| {
+        let is_smaller = self.nodes.len() < other.nodes.len();
+        let (few, many) = if is_smaller { (self, other) } else { (other, self) };
+        few.nodes.iter().any(|node| {
+            many.at(&node.element).is_some_and(|(is_member, below)| {
                 (is_member && node.is_member) || below.meets(&node.below)
             })
         })
