@@ -204,6 +204,39 @@ impl Set {
             prefix.pop();
         }
     }
+
+    /// How many paths there are.
+    pub fn count(&self) -> usize {
+        self.nodes.iter().map(|node| usize::from(node.is_member) + node.below.count()).sum()
+    }
+
+    /// The texts of the paths, in the same order. The last is the one that takes what is left of
+    /// `room`, a number of bytes, which becomes less by those of all.
+    pub fn texts(&self, room: &mut usize) -> Vec<String> {
+        let mut texts = Vec::new();
+        self.collect_texts(&mut String::new(), room, &mut texts);
+        texts
+    }
+
+    fn collect_texts(&self, prefix: &mut String, room: &mut usize, texts: &mut Vec<String>) {
+        for node in self.nodes.iter().filter(|node| node.is_member) {
+            if *room == 0 {
+                return;
+            }
+            let text = format!("{prefix}{}", node.element);
+            *room = room.saturating_sub(text.len());
+            texts.push(text);
+        }
+        for node in self.nodes.iter().filter(|node| !node.below.is_empty()) {
+            if *room == 0 {
+                return;
+            }
+            let length = prefix.len();
+            prefix.push_str(&node.element.to_string());
+            node.below.collect_texts(prefix, room, texts);
+            prefix.truncate(length);
+        }
+    }
 }
 
 /// The nodes of two sets, side by side.
@@ -245,5 +278,7 @@ mod tests {
         assert!(both.contains(&parent) && both.meets(&child));
         let shown: Vec<_> = both.paths().iter().map(ToString::to_string).collect();
         assert_eq!(shown, [".a", ".a.b"]);
+        assert_eq!((both.texts(&mut 100), both.count()), (shown, 2));
+        assert_eq!(both.texts(&mut 2), [".a"]);
     }
 }

@@ -55,6 +55,18 @@ impl Entry {
         (&self.manager, self.operation, &self.subresource, version)
     }
 
+    /// The entry with other fields.
+    pub(super) fn with(&self, fields: Set) -> Self {
+        Self {
+            manager: self.manager.clone(),
+            operation: self.operation,
+            api_version: self.api_version.clone(),
+            subresource: self.subresource.clone(),
+            time: self.time,
+            fields,
+        }
+    }
+
     /// What upstream knows the manager by; it sorts by that.
     pub(super) fn identifier(&self) -> String {
         let mut text = String::from("{");

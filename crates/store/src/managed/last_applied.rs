@@ -9,7 +9,7 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use super::{Conflict, Writer};
+use super::{Conflict, Entry, Writer};
 use crate::fields::{self, Set};
 
 /// The manager whose applies mind the annotation.
@@ -23,9 +23,14 @@ pub(super) fn unexpected(
     conflicts: Vec<Conflict>,
 ) -> Vec<Conflict> {
     match explained(writer, live) {
-        Some(explained) => {
-            conflicts.into_iter().filter(|found| !explained.has(&found.path.0)).collect()
-        }
+        Some(explained) => conflicts
+            .into_iter()
+            .map(|Conflict { owner }| {
+                let fields = owner.fields.difference(&explained);
+                Conflict { owner: Entry { fields, ..owner } }
+            })
+            .filter(|left| !left.owner.fields.is_empty())
+            .collect(),
         None => conflicts,
     }
 }
