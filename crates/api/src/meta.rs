@@ -10,9 +10,9 @@ mod validation;
 
 pub(crate) use validation::invalid;
 pub use validation::{
-    validate_annotations, validate_create, validate_finalizer_name, validate_label_name,
-    validate_label_selector, validate_labels, validate_owner_references,
-    validate_qualified_finalizers, validate_update,
+    ANNOTATIONS_MAX, annotations_size, validate_annotations, validate_create,
+    validate_finalizer_name, validate_label_name, validate_label_selector, validate_labels,
+    validate_owner_references, validate_qualified_finalizers, validate_update,
 };
 
 /// Keeps an object until all its dependents that block its deletion are gone.

@@ -12,7 +12,8 @@ use crate::{
     strategy::Json,
 };
 
-const ANNOTATIONS_MAX: usize = 256 << 10;
+/// How much the annotations of one object may take: see [`annotations_size`].
+pub const ANNOTATIONS_MAX: usize = 256 << 10;
 const IMMUTABLE: &str = "field is immutable";
 
 /// Says what is wrong with the metadata of a new object, once its name has been generated.
@@ -155,15 +156,19 @@ pub fn validate_label_selector(selector: &LabelSelector, path: &Path) -> ErrorLi
 /// KiB in all.
 pub fn validate_annotations(annotations: Option<&Value>, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
-    let mut size = 0;
-    for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
+    let Some(annotations) = annotations.and_then(Value::as_object) else { return errors };
+    for key in annotations.keys() {
         errors.extend(invalid(path, key, names::qualified_name(&key.to_lowercase())));
-        size += key.len() + value.as_str().map_or(0, str::len);
     }
-    if size > ANNOTATIONS_MAX {
+    if annotations_size(annotations) > ANNOTATIONS_MAX {
         errors.push(FieldError::too_long(path, ANNOTATIONS_MAX));
     }
     errors
+}
+
+/// The bytes that annotations take, keys and values.
+pub fn annotations_size(annotations: &Json) -> usize {
+    annotations.iter().map(|(key, value)| key.len() + value.as_str().map_or(0, str::len)).sum()
 }
 
 /// Says what is wrong with owner references.

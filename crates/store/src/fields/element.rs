@@ -91,14 +91,37 @@ fn compare_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
+/// An order by what numbers are worth, whether they are written as integers or not. It is exact:
+/// were large integers taken for the floats next to them, some would be equal to others that are
+/// not equal to each other, and nothing could be sorted by that.
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
-    match (a.as_i64(), b.as_i64()) {
+    match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
-        _ => {
-            let float = |number: &Number| number.as_f64().unwrap_or_default();
-            float(a).total_cmp(&float(b))
-        }
+        (Some(a), None) => compare_with_float(a, float(b)),
+        (None, Some(b)) => compare_with_float(b, float(a)).reverse(),
+        // No number of JSON is without an order.
+        (None, None) => float(a).partial_cmp(&float(b)).unwrap_or(Ordering::Equal),
     }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or_default()
+}
+
+/// Compares an integer of 64 bits, signed or not, with any float.
+fn compare_with_float(integer: i128, float: f64) -> Ordering {
+    let floor = float.floor();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "there is nothing after the point, and what is out of range becomes the end of it"
+    )]
+    let whole = floor as i128;
+    let fraction = if float > floor { Ordering::Less } else { Ordering::Equal };
+    integer.cmp(&whole).then(fraction)
 }
 
 fn rank(value: &Value) -> u8 {
@@ -166,6 +189,40 @@ mod tests {
             }
         }
         assert_eq!(key(json!(1)), key(json!(1.0)));
+    }
+
+    #[test]
+    fn numbers_have_one_order_however_large_they_are() {
+        let two_to_53 = 9_007_199_254_740_992_i64;
+        // Those of a line are equal.
+        let sorted = [
+            vec![json!(-1e300)],
+            vec![json!(i64::MIN), json!(-9_223_372_036_854_775_808.0)],
+            vec![json!(i64::MIN + 1)],
+            vec![json!(-2)],
+            vec![json!(-1.5)],
+            vec![json!(-1), json!(-1.0)],
+            vec![json!(0), json!(0.0), json!(-0.0)],
+            vec![json!(0.5)],
+            vec![json!(two_to_53 - 1)],
+            vec![json!(two_to_53), json!(9_007_199_254_740_992.0)],
+            vec![json!(two_to_53 + 1)],
+            vec![json!(i64::MAX)],
+            vec![json!(9_223_372_036_854_775_808.0), json!(9_223_372_036_854_775_808_u64)],
+            vec![json!(u64::MAX - 1)],
+            vec![json!(u64::MAX)],
+            vec![json!(18_446_744_073_709_551_616.0)],
+            vec![json!(1e300)],
+        ];
+        let numbered = sorted.iter().enumerate();
+        let all: Vec<(usize, Element)> = numbered
+            .flat_map(|(at, line)| line.iter().map(move |it| (at, Element::Value(it.clone()))))
+            .collect();
+        for (at, a) in &all {
+            for (other, b) in &all {
+                assert_eq!(a.cmp(b), at.cmp(other), "{a} {b}");
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An object with a configuration laid over it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::{
@@ -65,46 +67,46 @@ fn maps(
 fn lists(form: ListForm, items: Place, live: &[Value], config: &[Value]) -> Vec<Value> {
     let live = elements(form, items, live);
     let config = elements(form, items, config);
-    let in_config = |element: &Element| config.iter().find(|(it, _)| it == element);
-    // Elements that cannot be told apart are not merged with anything.
-    let in_live = |element: &Element| {
-        let mut same = live.iter().filter(|(it, _)| it == element).map(|(_, value)| *value);
-        let first = same.next();
-        if same.next().is_some() { Some(&Value::Null) } else { first }
-    };
-    let is_shared = |element: &Element| live.iter().any(|(it, _)| it == element);
-    let mut shared = config.iter().map(|(element, _)| element).filter(|it| is_shared(it));
+    let in_config: BTreeSet<&Element> = config.iter().map(|(element, _)| element).collect();
+    let mut in_live: BTreeMap<&Element, &Value> = BTreeMap::new();
+    for (element, value) in &live {
+        // Elements that cannot be told apart are not merged with anything.
+        in_live.entry(element).and_modify(|it| *it = &Value::Null).or_insert(value);
+    }
+    let was = |element: &Element| in_live.get(element).copied();
+    let mut shared =
+        config.iter().map(|(element, _)| element).filter(|it| in_live.contains_key(it));
     let mut next_shared = shared.next();
-    let mut done: Vec<&Element> = Vec::new();
+    let mut done: BTreeSet<&Element> = BTreeSet::new();
     let mut merged = Vec::new();
     let (mut l, mut c) = (0, 0);
     while l < live.len() || c < config.len() {
         if let (Some((element, _)), Some((wanted, value))) = (live.get(l), config.get(c)) {
             if element == wanted {
-                done.push(wanted);
-                merged.extend(visit(items, in_live(element), Some(value)));
+                done.insert(wanted);
+                merged.extend(visit(items, was(element), Some(value)));
                 (l, c) = (l + 1, c + 1);
                 next_shared = shared.next();
                 continue;
             }
-            if in_config(element).is_some() && next_shared.is_some_and(|next| next != element) {
+            if in_config.contains(element) && next_shared.is_some_and(|next| next != element) {
                 l += 1;
                 continue;
             }
         }
         if let Some((element, value)) = live.get(l) {
-            if in_config(element).is_none() {
+            if !in_config.contains(element) {
                 merged.extend(visit(items, Some(value), None));
                 l += 1;
                 continue;
             }
-            if done.contains(&element) {
+            if done.contains(element) {
                 l += 1;
             }
         }
         if let Some((wanted, value)) = config.get(c) {
-            done.push(wanted);
-            merged.extend(visit(items, in_live(wanted), Some(value)));
+            done.insert(wanted);
+            merged.extend(visit(items, was(wanted), Some(value)));
             c += 1;
             if next_shared == Some(wanted) {
                 next_shared = shared.next();
@@ -146,6 +148,23 @@ mod tests {
             let got: String = names.map(|it| it["name"].as_str().unwrap()).collect();
             assert_eq!(got, want, "{live} {config}");
         }
+    }
+
+    #[test]
+    fn long_lists_are_merged_in_little_more_than_the_time_to_read_them() {
+        let place = Place::of(&World::empty().resource("pods"));
+        let pod = |numbers: &mut dyn Iterator<Item = usize>| {
+            let list: Vec<Value> = numbers.map(|it| json!(format!("example.com/{it}"))).collect();
+            json!({"metadata": {"finalizers": list}})
+        };
+        // Where each element is looked for in all others, this takes minutes.
+        let count = 60_000;
+        let live = pod(&mut (0..count));
+        assert_eq!(merge(place, &live, &live), live);
+        let reversed = pod(&mut (0..count).rev());
+        assert_eq!(merge(place, &live, &reversed), reversed);
+        let others = pod(&mut (count..2 * count));
+        assert_eq!(merge(place, &live, &others), pod(&mut (0..2 * count)));
     }
 
     #[test]

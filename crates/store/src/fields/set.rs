@@ -121,11 +121,13 @@ impl Set {
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Self::default();
-        for pair in pairs(&self.nodes, &other.nodes) {
-            if let (Some(a), Some(b)) = pair {
-                let below = a.below.intersection(&b.below);
-                both.push(&a.element, a.is_member && b.is_member, below);
-            }
+        let is_smaller = self.nodes.len() <= other.nodes.len();
+        let (few, many) = if is_smaller { (self, other) } else { (other, self) };
+        for node in &few.nodes {
+            let Ok(at) = many.find(&node.element) else { continue };
+            let found = &many.nodes[at];
+            let (a, b) = if is_smaller { (node, found) } else { (found, node) };
+            both.push(&a.element, a.is_member && b.is_member, a.below.intersection(&b.below));
         }
         both
     }
@@ -174,8 +176,10 @@ impl Set {
 
     /// Whether anything is in both.
     pub fn meets(&self, other: &Self) -> bool {
-        other.nodes.iter().any(|node| {
-            self.at(&node.element).is_some_and(|(is_member, below)| {
+        let is_smaller = self.nodes.len() < other.nodes.len();
+        let (few, many) = if is_smaller { (self, other) } else { (other, self) };
+        few.nodes.iter().any(|node| {
+            many.at(&node.element).is_some_and(|(is_member, below)| {
                 (is_member && node.is_member) || below.meets(&node.below)
             })
         })
@@ -198,6 +202,39 @@ impl Set {
             prefix.push(node.element.clone());
             node.below.collect_paths(prefix, paths);
             prefix.pop();
+        }
+    }
+
+    /// How many paths there are.
+    pub fn count(&self) -> usize {
+        self.nodes.iter().map(|node| usize::from(node.is_member) + node.below.count()).sum()
+    }
+
+    /// The texts of the paths, in the same order. The last is the one that takes what is left of
+    /// `room`, a number of bytes, which becomes less by those of all.
+    pub fn texts(&self, room: &mut usize) -> Vec<String> {
+        let mut texts = Vec::new();
+        self.collect_texts(&mut String::new(), room, &mut texts);
+        texts
+    }
+
+    fn collect_texts(&self, prefix: &mut String, room: &mut usize, texts: &mut Vec<String>) {
+        for node in self.nodes.iter().filter(|node| node.is_member) {
+            if *room == 0 {
+                return;
+            }
+            let text = format!("{prefix}{}", node.element);
+            *room = room.saturating_sub(text.len());
+            texts.push(text);
+        }
+        for node in self.nodes.iter().filter(|node| !node.below.is_empty()) {
+            if *room == 0 {
+                return;
+            }
+            let length = prefix.len();
+            prefix.push_str(&node.element.to_string());
+            node.below.collect_texts(prefix, room, texts);
+            prefix.truncate(length);
         }
     }
 }
@@ -241,5 +278,7 @@ mod tests {
         assert!(both.contains(&parent) && both.meets(&child));
         let shown: Vec<_> = both.paths().iter().map(ToString::to_string).collect();
         assert_eq!(shown, [".a", ".a.b"]);
+        assert_eq!((both.texts(&mut 100), both.count()), (shown, 2));
+        assert_eq!(both.texts(&mut 2), [".a"]);
     }
 }

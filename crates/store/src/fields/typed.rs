@@ -1,4 +1,12 @@
 //! Whether a configuration fits the schema, in the words of upstream's structured-merge-diff.
+//!
+//! What is wrong is told with its path and its value, both of which a request may make as long as
+//! it likes and repeat as often: texts are cut where they get long, and so is their list.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Write},
+};
 
 use lockstep_api::{
     quote::quoted,
@@ -8,23 +16,81 @@ use serde_json::{Map, Value};
 
 use super::{Element, Place, list::element_of, place::Form, place::ListForm};
 
+/// How many faults are listed.
+const FAULTS_MAX: usize = 100;
+/// How many bytes of faults are listed, but for the rest of the last one.
+const FAULTS_BYTES_MAX: usize = 64 << 10;
+/// How many bytes of a value are shown.
+const VALUE_MAX: usize = 4 << 10;
+/// How many bytes of one step of a path are shown.
+const ELEMENT_MAX: usize = 1 << 10;
+
 /// Checks that `value` has only fields the schema knows, of the types it wants, and that the
 /// elements of lists can be told apart.
 ///
 /// # Errors
-/// All that is wrong with it, in one text.
+/// What is wrong with it, in one text.
 pub fn check(place: Place, value: &Value) -> Result<(), String> {
-    let mut faults = Vec::new();
+    let mut faults = Faults::default();
     visit(place, value, &mut String::new(), &mut faults);
-    match faults.as_slice() {
+    if faults.is_cut {
+        faults.texts.push("too many errors".to_owned());
+    }
+    match faults.texts.as_slice() {
         [] => Ok(()),
         [one] => Err(one.clone()),
         many => Err(format!("errors:\n  {}", many.join("\n  "))),
     }
 }
 
-fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Vec<String>) {
-    if value.is_null() {
+/// What is wrong, as far as it is listed.
+#[derive(Default)]
+struct Faults {
+    texts: Vec<String>,
+    bytes: usize,
+    /// Whether there was more.
+    is_cut: bool,
+}
+
+impl Faults {
+    fn push(&mut self, path: &str, why: &str) {
+        if self.texts.len() >= FAULTS_MAX || self.bytes >= FAULTS_BYTES_MAX {
+            self.is_cut = true;
+            return;
+        }
+        let text = if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") };
+        self.bytes += text.len();
+        self.texts.push(text);
+    }
+}
+
+/// A text that ends in dots where it would get too long.
+struct Short {
+    text: String,
+    max: usize,
+}
+
+impl Short {
+    fn of(max: usize, write: impl FnOnce(&mut Self) -> fmt::Result) -> String {
+        let mut short = Self { text: String::new(), max };
+        if write(&mut short).is_err() {
+            short.text.push_str("...");
+        }
+        short.text
+    }
+}
+
+impl Write for Short {
+    /// Fails when there is no more room, so that nothing more is written.
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = text.floor_char_boundary(self.max.saturating_sub(self.text.len()));
+        self.text.push_str(&text[..room]);
+        if room == text.len() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Faults) {
+    if value.is_null() || faults.is_cut {
         return;
     }
     match (place.form(value), value) {
@@ -32,7 +98,7 @@ fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Vec<String
             if let Place::Known(node) = place
                 && let Some(why) = scalar_fault(node, value)
             {
-                faults.push(at(path, &why));
+                faults.push(path, &why);
             }
         }
         (Form::Map { .. }, Value::Object(object)) => of_map(place, object, path, faults),
@@ -40,59 +106,49 @@ fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Vec<String
             of_list(form, place.items(), list, path, faults);
         }
         (Form::Map { .. }, _) => {
-            faults.push(at(path, &format!("expected map, got &{{{}}}", plain(value))));
+            faults.push(path, &format!("expected map, got &{{{}}}", plain(value)));
         }
         (Form::List(_), _) => {
-            faults.push(at(path, &format!("expected list, got &{{{}}}", plain(value))));
+            faults.push(path, &format!("expected list, got &{{{}}}", plain(value)));
         }
     }
 }
 
-fn at(path: &str, why: &str) -> String {
-    if path.is_empty() { why.to_owned() } else { format!("{path}: {why}") }
-}
-
-fn of_map(place: Place, object: &Map<String, Value>, path: &mut String, faults: &mut Vec<String>) {
+fn of_map(place: Place, object: &Map<String, Value>, path: &mut String, faults: &mut Faults) {
     for (name, value) in object {
         let length = path.len();
-        path.push('.');
-        path.push_str(name);
+        path.push_str(&Short::of(ELEMENT_MAX, |out| write!(out, ".{name}")));
         match place.field(name) {
             Some(place) => visit(place, value, path, faults),
-            None => faults.push(at(path, "field not declared in schema")),
+            None => faults.push(path, "field not declared in schema"),
         }
         path.truncate(length);
     }
 }
 
-fn of_list(
-    form: ListForm,
-    items: Place,
-    list: &[Value],
-    path: &mut String,
-    faults: &mut Vec<String>,
-) {
-    let mut seen: Vec<Element> = Vec::new();
+fn of_list(form: ListForm, items: Place, list: &[Value], path: &mut String, faults: &mut Faults) {
+    let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in list.iter().enumerate() {
         let element = match form {
             ListForm::Atomic => Element::Index(i64::try_from(index).unwrap_or(i64::MAX)),
             ListForm::Set | ListForm::Keyed(_) => match element_of(form, items, item) {
                 Ok(element) => element,
                 Err(why) => {
-                    faults.push(at(path, &format!("element {index}: {why}")));
+                    faults.push(path, &format!("element {index}: {why}"));
                     return;
                 }
             },
         };
+        let shown = Short::of(ELEMENT_MAX, |out| write!(out, "{element}"));
         if seen.contains(&element) {
-            faults.push(at(path, &format!("duplicate entries for key {element}")));
+            faults.push(path, &format!("duplicate entries for key {shown}"));
         }
         let length = path.len();
-        path.push_str(&element.to_string());
+        path.push_str(&shown);
         visit(items, item, path, faults);
         path.truncate(length);
         if form != ListForm::Atomic {
-            seen.push(element);
+            seen.insert(element);
         }
     }
 }
@@ -146,36 +202,59 @@ fn type_of(value: &Value) -> &'static str {
 
 /// A value as Go's `%v` prints it.
 fn plain(value: &Value) -> String {
+    Short::of(VALUE_MAX, |out| write_plain(out, value))
+}
+
+fn write_plain(out: &mut Short, value: &Value) -> fmt::Result {
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
+        Value::Null => out.write_str("<nil>"),
+        Value::String(text) => out.write_str(text),
         Value::Array(list) => {
-            format!("[{}]", list.iter().map(plain).collect::<Vec<_>>().join(" "))
+            out.write_str("[")?;
+            for (at, item) in list.iter().enumerate() {
+                out.write_str(if at == 0 { "" } else { " " })?;
+                write_plain(out, item)?;
+            }
+            out.write_str("]")
         }
         Value::Object(object) => {
-            let members = object.iter().map(|(name, value)| format!("{name}:{}", plain(value)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+            out.write_str("map[")?;
+            for (at, (name, value)) in object.iter().enumerate() {
+                write!(out, "{}{name}:", if at == 0 { "" } else { " " })?;
+                write_plain(out, value)?;
+            }
+            out.write_str("]")
         }
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Bool(_) | Value::Number(_) => write!(out, "{value}"),
     }
 }
 
 /// A value as Go's `%#v` prints it.
 fn literal(value: &Value) -> String {
+    Short::of(VALUE_MAX, |out| write_literal(out, value))
+}
+
+fn write_literal(out: &mut Short, value: &Value) -> fmt::Result {
     match value {
-        Value::Null => "interface {}(nil)".to_owned(),
-        Value::String(text) => quoted(text),
+        Value::Null => out.write_str("interface {}(nil)"),
+        Value::String(text) => out.write_str(&quoted(text)),
         Value::Array(list) => {
-            let items = list.iter().map(literal).collect::<Vec<_>>();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
+            out.write_str("[]interface {}{")?;
+            for (at, item) in list.iter().enumerate() {
+                out.write_str(if at == 0 { "" } else { ", " })?;
+                write_literal(out, item)?;
+            }
+            out.write_str("}")
         }
         Value::Object(object) => {
-            let members =
-                object.iter().map(|(name, value)| format!("{}:{}", quoted(name), literal(value)));
-            let members = members.collect::<Vec<_>>();
-            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+            out.write_str("map[string]interface {}{")?;
+            for (at, (name, value)) in object.iter().enumerate() {
+                write!(out, "{}{}:", if at == 0 { "" } else { ", " }, quoted(name))?;
+                write_literal(out, value)?;
+            }
+            out.write_str("}")
         }
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Bool(_) | Value::Number(_) => write!(out, "{value}"),
     }
 }
 
@@ -217,10 +296,93 @@ mod tests {
                 json!({"spec": {"tolerations": [{"kay": "x"}]}}),
                 ".spec.tolerations[0].kay: field not declared in schema",
             ),
+            (
+                json!({"spec": {"hostNetwork": {"a": [1, null, "x", {}], "b": true}}}),
+                ".spec.hostNetwork: expected boolean, got &{map[a:[1 <nil> x map[]] b:true]}",
+            ),
+            (
+                json!({"metadata": {"labels": {"a": {"b": [1, null, "x\"", {}], "c": true}}}}),
+                ".metadata.labels.a: expected string, got &value.valueUnstructured{Value:\
+                 map[string]interface {}{\"b\":[]interface {}{1, interface {}(nil), \"x\\\"\", \
+                 map[string]interface {}{}}, \"c\":true}}",
+            ),
         ];
         for (value, want) in cases {
             let got = check(place, &value).err().unwrap_or_default();
             assert_eq!(got, want, "{value}");
         }
+    }
+    fn fault(value: &Value) -> String {
+        check(Place::of(&World::empty().resource("pods")), value).unwrap_err()
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        let long = "é".repeat(1 << 20);
+        let dots = |max: usize| format!("{}...", &long[..long.floor_char_boundary(max)]);
+        let cases = [
+            (
+                json!({"spec": {&long: 1}}),
+                format!(".spec.{}: field not declared in schema", dots(ELEMENT_MAX - 1)),
+            ),
+            (
+                json!({"spec": {"containers": [{"name": long, "x": 1}]}}),
+                format!(
+                    ".spec.containers[name=\"{}.x: field not declared in schema",
+                    dots(ELEMENT_MAX - "[name=\"".len())
+                ),
+            ),
+            (
+                json!({"spec": {"containers": [{"name": long}, {"name": long}]}}),
+                format!(
+                    ".spec.containers: duplicate entries for key [name=\"{}",
+                    dots(ELEMENT_MAX - "[name=\"".len())
+                ),
+            ),
+            (
+                json!({"spec": {"hostNetwork": [long, 1]}}),
+                format!(
+                    ".spec.hostNetwork: expected boolean, got &{{[{}}}",
+                    dots(VALUE_MAX - "[".len())
+                ),
+            ),
+            (
+                json!({"metadata": {"labels": {"a": [long]}}}),
+                format!(
+                    ".metadata.labels.a: expected string, got &value.valueUnstructured{{Value:\
+                     []interface {{}}{{\"{}}}",
+                    dots(VALUE_MAX - "[]interface {}{\"".len())
+                ),
+            ),
+        ];
+        for (value, want) in cases {
+            assert_eq!(fault(&value), want);
+        }
+    }
+
+    #[test]
+    fn no_more_faults_are_listed_than_anybody_reads() {
+        let unknown = |count: usize| -> Value {
+            (0..count).map(|it| (format!("x{it:03}"), json!(1))).collect()
+        };
+        let all = fault(&json!({"spec": unknown(FAULTS_MAX)}));
+        assert_eq!(all.lines().count(), 1 + FAULTS_MAX);
+        assert!(all.ends_with("\n  .spec.x099: field not declared in schema"));
+        let cut = fault(&json!({"spec": unknown(FAULTS_MAX + 1)}));
+        assert_eq!(cut, format!("{all}\n  too many errors"));
+        // A long name that is on the path of each of them.
+        let mut container = unknown(FAULTS_MAX);
+        container["name"] = json!("x".repeat(1 << 20));
+        let long = fault(&json!({"spec": {"containers": [container]}}));
+        assert!(long.len() < FAULTS_BYTES_MAX + 2 * ELEMENT_MAX, "{}", long.len());
+        assert!(long.ends_with("\n  too many errors"));
+    }
+
+    #[test]
+    fn long_lists_are_checked_in_little_more_than_the_time_to_read_them() {
+        let place = Place::of(&World::empty().resource("pods"));
+        // Where each element is looked for in all others, this takes minutes.
+        let list: Vec<Value> = (0..100_000).map(|it| format!("example.com/{it}").into()).collect();
+        assert_eq!(check(place, &json!({"metadata": {"finalizers": list}})), Ok(()));
     }
 }

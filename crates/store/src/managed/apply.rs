@@ -57,7 +57,7 @@ impl Writer<'_> {
         Ok(Applied { object, managers: managers.encode() })
     }
 
-    fn apply(
+    pub(super) fn apply(
         &self,
         live: &Json,
         config: &Json,
@@ -108,21 +108,21 @@ impl Writer<'_> {
         managers: &Managers,
         (applier, comparison): (&Entry, &fields::Comparison),
     ) -> Vec<Conflict> {
-        let mut sorted: Vec<&Entry> = managers.entries().iter().collect();
-        sorted.sort_by_cached_key(|entry| entry.identifier());
+        let applier = applier.identifier();
+        let mut sorted: BTreeMap<String, &Entry> =
+            managers.entries().iter().map(|entry| (entry.identifier(), entry)).collect();
+        sorted.remove(&applier);
+        let mut versions = BTreeMap::from([(self.api_version, comparison.written())]);
         let mut found = Vec::new();
-        for owner in sorted {
-            if owner.identifier() == applier.identifier() {
-                continue;
-            }
-            let written = if owner.api_version == self.api_version {
-                comparison.written()
-            } else {
-                let found = self.compare_in(&owner.api_version, live, new);
+        for owner in sorted.into_values() {
+            let written = versions.entry(&owner.api_version).or_insert_with_key(|version| {
+                let found = self.compare_in(version, live, new);
                 found.map(|comparison| comparison.written()).unwrap_or_default()
-            };
-            let paths = owner.fields.intersection(&written).paths();
-            found.extend(paths.into_iter().map(|path| Conflict { owner: owner.clone(), path }));
+            });
+            let fields = owner.fields.intersection(written);
+            if !fields.is_empty() {
+                found.push(Conflict { owner: owner.with(fields) });
+            }
         }
         found
     }

@@ -1,6 +1,6 @@
 //! The entries of `metadata.managedFields`, read and written.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -10,6 +10,9 @@ use crate::fields::Set;
 
 /// Who a manager is taken for who gives no name.
 const NAMELESS: &str = "unknown";
+/// How many entries a request may state. What it says beyond that would be paid for by every later
+/// write; no more than a few owners are ever there in earnest.
+const STATED_MAX: usize = 256;
 
 /// How fields came to be owned. The order is that of the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -38,12 +41,30 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether both are the same manager's. One that applies has one entry for all versions.
+    /// Whether both are the same manager's.
     fn is_same_manager(&self, other: &Self) -> bool {
-        self.manager == other.manager
-            && self.operation == other.operation
-            && self.subresource == other.subresource
-            && (self.operation == Operation::Apply || self.api_version == other.api_version)
+        self.key() == other.key()
+    }
+
+    /// Whose the entry is. One that applies has one entry for all versions.
+    fn key(&self) -> (&str, Operation, &str, &str) {
+        let version = match self.operation {
+            Operation::Apply => "",
+            Operation::Update => self.api_version.as_str(),
+        };
+        (&self.manager, self.operation, &self.subresource, version)
+    }
+
+    /// The entry with other fields.
+    pub(super) fn with(&self, fields: Set) -> Self {
+        Self {
+            manager: self.manager.clone(),
+            operation: self.operation,
+            api_version: self.api_version.clone(),
+            subresource: self.subresource.clone(),
+            time: self.time,
+            fields,
+        }
     }
 
     /// What upstream knows the manager by; it sorts by that.
@@ -125,7 +146,7 @@ impl Sent {
 /// What a request says of the owners of what it writes.
 #[derive(Clone, Debug)]
 pub enum Stated {
-    /// Nothing, or nothing that can be read: they are what they were.
+    /// Nothing, nothing that can be read, or too much: they are what they were.
     Nothing,
     /// That there are to be none.
     Reset,
@@ -140,6 +161,7 @@ impl Stated {
         match list.as_slice() {
             [] => Self::Reset,
             [Value::Object(entry)] if entry.values().all(is_zero) => Self::Reset,
+            list if list.len() > STATED_MAX => Self::Nothing,
             list => match Managers::read(list.iter().map(Sent::deserialize)) {
                 Some(managers) if !managers.0.is_empty() => Self::Managers(managers),
                 _ => Self::Nothing,
@@ -167,11 +189,22 @@ impl Managers {
     }
 
     fn read(sent: impl Iterator<Item = serde_json::Result<Sent>>) -> Option<Self> {
-        let mut managers = Self::default();
-        for entry in sent {
-            managers.put(entry.ok()?.entry()?);
+        let entries: Vec<Entry> = sent.map(|sent| sent.ok()?.entry()).collect::<Option<_>>()?;
+        let mut places = BTreeMap::new();
+        let mut place = |key| {
+            let free = places.len();
+            *places.entry(key).or_insert(free)
+        };
+        let places: Vec<usize> = entries.iter().map(|entry| place(entry.key())).collect();
+        // Of two of one manager's, the later one is meant, in the place of the first.
+        let mut managers = Vec::with_capacity(entries.len());
+        for (entry, place) in entries.into_iter().zip(places) {
+            match managers.get_mut(place) {
+                Some(known) => *known = entry,
+                None => managers.push(entry),
+            }
         }
-        Some(managers)
+        Some(Self(managers))
     }
 
     /// The JSON of the entries, in the order in which they are shown; nothing when there are none.
@@ -242,4 +275,62 @@ pub fn is_same_but_for_times(a: &[u8], b: &[u8]) -> bool {
     };
     // Upstream compares position by position, and so times may matter by the order they make.
     timeless(a) == timeless(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sent(manager: &str, operation: &str, version: &str, field: &str) -> Value {
+        json!({
+            "manager": manager,
+            "operation": operation,
+            "apiVersion": version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {field: {}},
+        })
+    }
+
+    fn decoded(list: &[Value]) -> Managers {
+        Managers::decode(Value::from(list).to_string().as_bytes())
+    }
+
+    #[test]
+    fn of_two_entries_of_one_manager_the_later_is_meant() {
+        let list = [
+            sent("a", "Apply", "v1", "f:a"),
+            sent("a", "Update", "v1", "f:b"),
+            sent("b", "Apply", "v1", "f:c"),
+            sent("a", "Update", "v2", "f:d"),
+            sent("a", "Apply", "v2", "f:e"),
+            sent("a", "Update", "v1", "f:f"),
+        ];
+        let managers = decoded(&list);
+        let want: Vec<Entry> = [4, 5, 2, 3].map(|at| decoded(&list[at..=at]).0.remove(0)).into();
+        assert_eq!(managers.entries(), want);
+    }
+
+    #[test]
+    fn many_owners_are_read_in_little_more_than_the_time_to_read_their_texts() {
+        // Where each is looked for in all others, this takes minutes.
+        let count = 100_000;
+        let list: Vec<Value> = (0..count)
+            .map(|it| sent(&format!("a-manager-with-a-long-name-{it:06}"), "Apply", "v1", "f:a"))
+            .collect();
+        assert_eq!(decoded(&list).entries().len(), count);
+    }
+
+    #[test]
+    fn requests_that_state_too_many_owners_state_none() {
+        let list: Vec<Value> =
+            (0..=STATED_MAX).map(|it| sent(&it.to_string(), "Apply", "v1", "f:a")).collect();
+        let stated = |list: &[Value]| Stated::of(Some(&Value::from(list)));
+        assert!(matches!(
+            stated(&list[1..]),
+            Stated::Managers(managers) if managers.entries().len() == STATED_MAX
+        ));
+        assert!(matches!(stated(&list), Stated::Nothing));
+    }
 }

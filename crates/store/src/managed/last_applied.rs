@@ -3,10 +3,13 @@
 //! Such an object has its last configuration in an annotation. What is there and still true was
 //! the same user's, so it is no conflict when kubectl applies it on the server.
 
-use lockstep_api::strategy::Json;
+use lockstep_api::{
+    meta::{ANNOTATIONS_MAX, annotations_size},
+    strategy::Json,
+};
 use serde_json::Value;
 
-use super::{Conflict, Writer};
+use super::{Conflict, Entry, Writer};
 use crate::fields::{self, Set};
 
 /// The manager whose applies mind the annotation.
@@ -20,9 +23,14 @@ pub(super) fn unexpected(
     conflicts: Vec<Conflict>,
 ) -> Vec<Conflict> {
     match explained(writer, live) {
-        Some(explained) => {
-            conflicts.into_iter().filter(|found| !explained.has(&found.path.0)).collect()
-        }
+        Some(explained) => conflicts
+            .into_iter()
+            .map(|Conflict { owner }| {
+                let fields = owner.fields.difference(&explained);
+                Conflict { owner: Entry { fields, ..owner } }
+            })
+            .filter(|left| !left.owner.fields.is_empty())
+            .collect(),
         None => conflicts,
     }
 }
@@ -48,7 +56,7 @@ fn annotation(object: &Json) -> Option<&str> {
 }
 
 /// Makes the annotation, where there is one, say what was applied on the server, so that kubectl
-/// can go back to applying by itself.
+/// can go back to applying by itself. Where there is no room for that, the annotation goes.
 pub(super) fn renew(object: &mut Json, config: &Json) {
     if annotation(object).is_none() {
         return;
@@ -59,8 +67,41 @@ pub(super) fn renew(object: &mut Json, config: &Json) {
         annotations.remove(ANNOTATION);
     }
     let text = format!("{}\n", Value::Object(config));
-    let annotations = object.get_mut("metadata").and_then(|meta| meta.get_mut("annotations"));
-    if let Some(Value::Object(annotations)) = annotations {
-        annotations.insert(ANNOTATION.to_owned(), text.into());
+    let Some(Value::Object(meta)) = object.get_mut("metadata") else { return };
+    let Some(Value::Object(annotations)) = meta.get_mut("annotations") else { return };
+    annotations.insert(ANNOTATION.to_owned(), text.into());
+    if annotations_size(annotations) > ANNOTATIONS_MAX {
+        annotations.remove(ANNOTATION);
+        if annotations.is_empty() {
+            meta.remove("annotations");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::map;
+
+    fn renewed(annotations: &Value, data: &str) -> Value {
+        let mut object = map(json!({"metadata": {"name": "c", "annotations": annotations}}));
+        renew(&mut object, &map(json!({"data": {"x": data}})));
+        object["metadata"].clone()
+    }
+
+    #[test]
+    fn the_annotation_is_dropped_where_it_would_take_too_much() {
+        let known = json!({ANNOTATION: "{}"});
+        let text = |data: &str| format!("{{\"data\":{{\"x\":\"{data}\"}}}}\n");
+        let fits = "x".repeat(ANNOTATIONS_MAX - ANNOTATION.len() - text("").len());
+        assert_eq!(renewed(&known, &fits)["annotations"][ANNOTATION], text(&fits));
+        assert_eq!(renewed(&known, &format!("{fits}x")), json!({"name": "c"}));
+        // What else there is counts too, and stays.
+        let others = json!({ANNOTATION: "{}", "a": "b"});
+        let want = json!({"name": "c", "annotations": {"a": "b"}});
+        assert_eq!(renewed(&others, &fits), want);
+        assert_eq!(renewed(&json!({"a": "b"}), ""), want);
     }
 }

@@ -240,3 +240,34 @@ fn times_change_only_with_what_they_are_the_times_of() {
     let set = fields::owned(Place::of(resource), &json!({"data": {"x": "1"}}));
     assert!(Managers::decode(&forced).0[0].fields.contains(&set));
 }
+
+#[test]
+fn conflicts_hold_no_more_than_the_fields_they_are_about() {
+    let registry = lockstep_api::builtin::registry();
+    let resource = registry.get("", "v1", "configmaps").unwrap();
+    let (versions, reset) = (One(resource), Set::default());
+    let writer = |manager| Writer {
+        manager,
+        api_version: "v1",
+        subresource: "",
+        reset: &reset,
+        now: at(0),
+        versions: &versions,
+    };
+    let config = |count: usize, text: &str| -> Json {
+        let data: std::collections::BTreeMap<String, &str> =
+            (0..count).map(|it| (it.to_string(), text)).collect();
+        serde_json::from_value(json!({"metadata": {"name": "c"}, "data": data})).unwrap()
+    };
+    // Were each to hold all that its owner has, these would take gigabytes.
+    let (all, count) = (20_000, 10_000);
+    let live = config(all, "1");
+    let known = writer("a").created(&Json::new(), &live, Stated::Nothing);
+    let managers = Managers::decode(&known);
+    let found = writer("b").apply(&live, &config(count, "2"), managers, false).unwrap_err();
+    let fields: Vec<usize> = found.iter().map(|it| it.owner.fields.count()).collect();
+    assert_eq!(fields, [count]);
+    let given = (&Json::new(), &live);
+    let status = writer("b").applied(given, &config(count, "2"), &known, false).unwrap_err();
+    assert_eq!(status.details.unwrap().causes.len(), count);
+}
