@@ -15,7 +15,7 @@ pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 pub const SECONDS_DEFAULT: i64 = 3600;
 
 /// What the volume that every pod gets asks for. It is known by the odd number: see
-/// [`SECONDS_EXTENDED`].
+/// `SECONDS_EXTENDED`.
 pub const SECONDS_IN_PODS: i64 = 3607;
 
 /// How long tokens of such volumes really live: programs that never read the file again go on
