@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::serde::Serialize;
 use k8s_openapi::serde::de::DeserializeOwned;
 use kube::api::{ListParams, PostParams};
-use kube::{Api, Client};
+use kube::core::Request;
+use kube::{Api, Client, Resource};
 use lockstep_api::kueue::{ClusterQueue, LocalQueue};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -97,6 +98,15 @@ pub(super) async fn until_at_rest(client: &Client) {
     }
 }
 
-async fn create<K: Clone + Debug + Serialize + DeserializeOwned>(api: Api<K>, object: &K) {
-    api.create(&PostParams::default(), object).await.unwrap();
+/// Creates an object with its kind, which our types do not write and servers want.
+async fn create<K>(api: Api<K>, object: &K)
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let mut body = serde_json::to_value(object).unwrap();
+    body["apiVersion"] = K::api_version(&()).into();
+    body["kind"] = K::kind(&()).into();
+    let request = Request::new(api.resource_url());
+    let request = request.create(&PostParams::default(), body.to_string().into()).unwrap();
+    api.into_client().request::<K>(request).await.unwrap();
 }
