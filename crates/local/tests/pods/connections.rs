@@ -204,13 +204,15 @@ async fn terminals_are_real_and_have_a_size() {
     let (mut stdin, mut out) = (process.stdin().unwrap(), process.stdout().unwrap());
     let mut sizes = process.terminal_size().unwrap();
     futures::SinkExt::send(&mut sizes, TerminalSize { width: 91, height: 33 }).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The size comes on a channel of its own, and may come later than what is typed.
+    let resized = b"until stty size | grep -q '33 91'; do sleep 0.05; done\n";
+    stdin.write_all(resized).await.unwrap();
     stdin.write_all(b"tty; stty size; echo term=$TERM\n").await.unwrap();
     let seen = read_until(&mut out, "term=xterm").await;
     assert!(seen.contains("/dev/pts/") && seen.contains("33 91"), "{seen:?}");
     // Ctrl-C is for whoever is in the foreground, not for the shell.
-    stdin.write_all(b"sleep 1000\n").await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    stdin.write_all(b"sh -c 'echo number $((40 + 2)); exec sleep 1000'\n").await.unwrap();
+    read_until(&mut out, "number 42").await;
     stdin.write_all(b"\x03").await.unwrap();
     stdin.write_all(b"exit 5\n").await.unwrap();
     let status = tokio::time::timeout(PATIENCE, process.take_status().unwrap()).await;
