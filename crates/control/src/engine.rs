@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use backoff::Backoff;
+pub use backoff::{Backoff, delay};
 pub use queue::WorkQueue;
 pub use turns::{Failure, Pass, Stale, Turns};
 

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// After so many events a world that has not come to rest never will.
-const EVENTS_MAX: u64 = 20_000;
+const EVENTS_MAX: u64 = 60_000;
 
 /// What a world is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod overrides;
 
 use std::time::Duration;
 
-pub use overrides::{Overrides, effective, validate};
+pub use overrides::{Overrides, effective, requeued_by, validate};
 
 /// What holds for a workload whose pods are waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]

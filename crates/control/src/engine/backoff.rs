@@ -31,7 +31,7 @@ impl<K: Ord + Clone> Backoff<K> {
 }
 
 /// `base * 2^doublings`, at most `max`.
-fn delay(base: Duration, max: Duration, doublings: u32) -> Duration {
+pub fn delay(base: Duration, max: Duration, doublings: u32) -> Duration {
     let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
     base.checked_mul(factor).unwrap_or(max).min(max)
 }

@@ -35,11 +35,13 @@ impl Checker {
             // Without success policies there is one way to succeed, and it needs no reason.
             "CompletionsReached" | "" if reason.is_empty() != self.has_gate => {
                 let listed = listed(new, Side::Succeeded);
-                // Not all that is known may fit into one status.
-                let unlisted = self.of(uid).filter(|pod| {
+                // Not all that is known may fit into one status, and of pods that were let go when
+                // the Job was deleted nobody need have heard.
+                let unlisted = self.pods.values().filter(|pod| {
+                    let is_ours = pod.last_owner.as_deref() == Some(uid);
                     let uid = pod.ended.as_ref().and_then(|pod| pod.metadata.uid.as_ref());
                     let is_listed = uid.is_some_and(|uid| listed.contains(uid));
-                    pod.phase == Phase::Succeeded && pod.is_pinned && !is_listed
+                    is_ours && pod.phase == Phase::Succeeded && pod.is_pinned && !is_listed
                 });
                 let all = if job.is_indexed() { 0 } else { listed.len() + unlisted.count() };
                 let succeeded = count(new, Side::Succeeded)

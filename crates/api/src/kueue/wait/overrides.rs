@@ -66,13 +66,23 @@ pub fn effective(
     global: Option<&WaitForPodsReady>,
     levels: &[&Overrides],
 ) -> Option<WaitForPodsReady> {
-    let mut is_on = global.is_some();
+    let is_on = levels.iter().filter_map(|level| level.is_on).next_back();
+    is_on.unwrap_or(global.is_some()).then(|| combined(global, levels))
+}
+
+/// By which time a workload that was evicted comes back into its queue. That is said of queues too
+/// where only some flavor has its pods waited for: one that has come back has no flavor.
+pub fn requeued_by(global: Option<&WaitForPodsReady>, levels: &[&Overrides]) -> RequeuingTimestamp {
+    combined(global, levels).requeuing.timestamp
+}
+
+/// What is said, whether it is turned on or not.
+fn combined(global: Option<&WaitForPodsReady>, levels: &[&Overrides]) -> WaitForPodsReady {
     let mut wait = global.cloned().unwrap_or_default();
     for level in levels {
-        is_on = level.is_on.unwrap_or(is_on);
         level.apply(&mut wait);
     }
-    is_on.then_some(wait)
+    wait
 }
 
 impl Overrides {
@@ -198,6 +208,15 @@ mod tests {
         assert_eq!(late.timeout, minutes(10), "said before it was turned on");
         let own = effective(Some(&usual), &[&forever, &queue]).unwrap();
         assert_eq!((own.timeout, own.recovery_timeout), (minutes(20), None));
+    }
+
+    // rule: queueing 2.8.2
+    #[test]
+    fn how_one_comes_back_is_said_of_queues_that_do_not_wait_themselves() {
+        let creation = overrides(&[(REQUEUING_TIMESTAMP, "Creation")]);
+        assert_eq!(effective(None, &[&creation]), None);
+        assert_eq!(requeued_by(None, &[&creation]), RequeuingTimestamp::Creation);
+        assert_eq!(requeued_by(None, &[]), RequeuingTimestamp::Eviction);
     }
 
     // rule: queueing 2.1.3

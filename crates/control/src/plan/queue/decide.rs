@@ -12,7 +12,7 @@ use lockstep_api::{
 use super::{
     Event, Fact, Write, amount,
     conditions::{self, Said},
-    entry::{Entry, Place, Verdict, created_at},
+    entry::{Entry, Found, Place, Verdict, created_at},
 };
 use crate::plan::Key;
 
@@ -219,6 +219,9 @@ pub(super) fn pend(entry: &Entry, verdict: &Verdict, id: u64, now: Timestamp) ->
         let old = conditions::find(&status.conditions, said.kind);
         let is_old = old
             .is_some_and(|old| old.reason == said.reason && (old.status == "True") == said.is_true);
+        if is_old && said.kind == kinds::QUOTA_RESERVED && verdict.found == Found::Alike {
+            continue;
+        }
         if !is_old {
             change = Change::Reason;
             if said.kind == kinds::QUOTA_RESERVED {
@@ -230,7 +233,7 @@ pub(super) fn pend(entry: &Entry, verdict: &Verdict, id: u64, now: Timestamp) ->
         }
         conditions::set(&mut status.conditions, said, now);
     }
-    if verdict.was_tried {
+    if verdict.found == Found::Tried {
         let requests = requests(entry);
         if status.resource_requests != requests {
             status.resource_requests = requests;

@@ -95,10 +95,21 @@ pub(super) struct Verdict {
     /// Reason and message of `QuotaReserved`; as it is if there are none.
     pub quota: Option<(&'static str, String)>,
     pub why: Arc<Why>,
-    /// Whether it was tried, so that what it asked for is shown.
-    pub was_tried: bool,
+    pub found: Found,
     /// How many came before it, if not too many, and how many waited in all.
     pub position: Option<(Option<usize>, usize)>,
+}
+
+/// How it was found out why a workload waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It was tried: what it asked for is shown.
+    Tried,
+    /// One that is like it was tried. Where it has been told the same already, its own words say
+    /// more than ours.
+    Alike,
+    /// Nobody was tried.
+    Untried,
 }
 
 impl Entry {

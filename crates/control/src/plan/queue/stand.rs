@@ -13,7 +13,7 @@ use super::{
     Owner, Queues, Stop, Why,
     agenda::QueueRef,
     conditions,
-    entry::{self, Entry, Holding, Place, Verdict},
+    entry::{self, Entry, Found, Holding, Place, Verdict},
     ledger::Held,
     request,
     wait::Scope,
@@ -127,7 +127,8 @@ impl Queues {
                 }
                 let quota = words(&why);
                 let why = Arc::new(why);
-                let verdict = Verdict { quota, why, was_tried: false, position: None };
+                let found = Found::Untried;
+                let verdict = Verdict { quota, why, found, position: None };
                 Stand { place: Place::Out { queue }, verdict: Some(verdict), timer }
             }
         }
@@ -137,8 +138,7 @@ impl Queues {
         let local = self.locals.get(&entry::local_queue(&entry.object));
         let name = local.map_or("", |local| local.spec.cluster_queue.as_str());
         let wait = self.layers(&entry.object, Some(name), std::iter::empty());
-        let wait = wait.effective(self.settings.wait.as_ref()).unwrap_or_default();
-        let rank = Arc::new(entry.rank(wait.requeuing.timestamp));
+        let rank = Arc::new(entry.rank(wait.requeued_by(self.settings.wait.as_ref())));
         debug_assert_eq!(rank.key, *key, "a workload is known by its own name");
         Place::Queued { queue: Arc::from(name), rank, class: Arc::clone(&entry.class) }
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use lockstep_api::kueue::{
-    WaitForPodsReady,
+    RequeuingTimestamp, WaitForPodsReady,
     wait::{self, Overrides},
 };
 
@@ -38,6 +38,12 @@ impl<'a> Layers<'a> {
     pub(super) fn effective(&self, global: Option<&WaitForPodsReady>) -> Option<WaitForPodsReady> {
         let levels: Vec<Overrides> = self.all().map(Overrides::of).collect();
         wait::effective(global, &levels.iter().collect::<Vec<_>>())
+    }
+
+    /// By which time the workload comes back into its queue.
+    pub(super) fn requeued_by(&self, global: Option<&WaitForPodsReady>) -> RequeuingTimestamp {
+        let levels: Vec<Overrides> = self.all().map(Overrides::of).collect();
+        wait::requeued_by(global, &levels.iter().collect::<Vec<_>>())
     }
 
     /// Among whom nobody may have pods that are not ready for this one to be admitted.

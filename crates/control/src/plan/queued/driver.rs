@@ -13,7 +13,7 @@ use lockstep_api::kueue::Workload;
 use super::known::Known;
 use super::waiting::Need;
 use super::{JobKey, Object, Plan, Settings, Step, Waiting, plan};
-use crate::engine::{self, Failure, Stale, Turns};
+use crate::engine::{self, Failure, Stale, Turns, after};
 use crate::plan::Key;
 
 /// All jobs that may wait in queues, and when each wants a pass.
@@ -64,6 +64,8 @@ struct Entry {
     pass: Option<engine::Pass>,
     stale: Option<Stale>,
     waiting: Option<Waiting>,
+    /// How many of its Workloads have vanished since the job itself was last heard of.
+    vanished: u32,
 }
 
 impl QueuedJobs {
@@ -174,6 +176,21 @@ impl QueuedJobs {
         let has_jobs = listed.jobs && (listed.jobsets || !self.settings.jobsets);
         let has_queues = listed.workloads && listed.flavors && listed.classes;
         has_jobs && has_queues && listed.pod_classes && listed.namespaces
+    }
+
+    /// A Workload of a job is gone. If that happens again and again, and nothing is heard of the
+    /// job, the job is most likely gone too, and its Workloads with it: to make the next at once
+    /// would go on for as long as the news takes.
+    fn lose_workload(&mut self, job: JobKey, now: Timestamp) {
+        let Settings { api_backoff_base, api_backoff_max, .. } = self.settings;
+        self.touch(job.clone(), now);
+        let Some(entry) = self.entries.get_mut(&job) else { return };
+        if let Some(doublings) = entry.vanished.checked_sub(1) {
+            let delay = engine::delay(api_backoff_base, api_backoff_max, doublings);
+            entry.stale = Some(Stale { version: entry.revision, until: after(now, delay) });
+        }
+        entry.vanished = entry.vanished.saturating_add(1);
+        self.drop_if_gone(&job);
     }
 
     /// Something of a job has been seen.

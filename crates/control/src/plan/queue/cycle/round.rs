@@ -165,13 +165,12 @@ impl Queues {
         // One whose admission is still being written is the most recent of all.
         let reserved_at = reserved.next().map_or(Timestamp::MAX, |it| it.last_transition_time.0);
         let layers = self.layers(&entry.object, Some(&holding.queue), std::iter::empty());
-        let wait = layers.effective(self.settings.wait.as_ref()).unwrap_or_default();
         Some(Candidate {
             key: key.clone(),
             queue: Arc::clone(&holding.queue),
             uid: entry.uid.clone(),
             priority: holding.held.priority,
-            at: queued_at(&entry.object, wait.requeuing.timestamp),
+            at: queued_at(&entry.object, layers.requeued_by(self.settings.wait.as_ref())),
             is_evicted: entry.is_evicted() || self.agenda.orders.contains_key(key),
             reserved_at,
             usage: holding.held.usage.clone(),

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use lockstep_api::reasons::kueue::workload as kinds;
 
 use crate::plan::{
     Key,
     queue::{
-        Cycle, Decision, Queues, Why, conditions,
+        Cycle, Decision, Queues, Why,
         decide::{self, Change},
-        entry::{Entry, Flight, FlightKind, Place, Verdict},
+        entry::{Entry, Flight, FlightKind, Found, Place, Verdict},
     },
 };
 
@@ -54,12 +53,8 @@ impl Queues {
     fn by_the_way(&self, entry: &Entry) -> Option<Verdict> {
         let Place::Queued { queue, rank, class } = &entry.place else { return None };
         let pending = &self.clusters.get(queue)?.pending;
-        let said = conditions::of(&entry.object, kinds::QUOTA_RESERVED);
-        let said = said.filter(|it| it.status == "False").map(|it| it.reason.as_str());
-        let (quota, why) = if let Some(parked) = pending.parked(class) {
-            let is_said = said == Some(parked.reason);
-            let quota = (!is_said).then(|| (parked.reason, BYPASSED.to_owned()));
-            (quota, Arc::clone(&parked.why))
+        let (quota, why, found) = if let Some(parked) = pending.parked(class) {
+            (Some((parked.reason, BYPASSED.to_owned())), Arc::clone(&parked.why), Found::Alike)
         } else {
             let block = pending.block().filter(|block| block.head != *rank)?;
             let why = if block.scopes.is_empty() {
@@ -68,10 +63,10 @@ impl Queues {
                 Why::WaitingForPodsReady { unready: self.unready_in(&block.scopes) }
             };
             // What is not true any more of its queues is taken back by the pass over it.
-            (None, Arc::new(why))
+            (None, Arc::new(why), Found::Untried)
         };
         let position = self.position(queue, rank);
-        Some(Verdict { quota, why, was_tried: false, position })
+        Some(Verdict { quota, why, found, position })
     }
 
     /// Writes what a workload is told, if that is news. Words alone are not written at once.

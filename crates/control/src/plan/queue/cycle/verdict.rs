@@ -12,7 +12,7 @@ use crate::plan::{
         amount::FlavorResource,
         assign::Severity,
         decide,
-        entry::Verdict,
+        entry::{Found, Verdict},
         pending::Rank,
         wait::Scope,
         why::{HOLDERS_SHOWN, Holders, Shortage},
@@ -31,7 +31,7 @@ impl Queues {
     ) {
         let key = &nominee.rank.key;
         let position = self.position(&nominee.queue, &nominee.rank);
-        let verdict = Verdict { quota, why, was_tried: true, position };
+        let verdict = Verdict { quota, why, found: Found::Tried, position };
         if let Some(entry) = self.workloads.get_mut(key) {
             entry.verdict = Some(verdict);
             self.agenda.to_write.insert(key.clone());

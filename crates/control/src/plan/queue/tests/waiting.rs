@@ -355,3 +355,35 @@ fn what_others_write_beside_it_is_kept() {
     world.run();
     assert_eq!(world.condition("w", "PodsReady").1, "WaitForStart");
 }
+
+#[test]
+fn one_that_is_like_another_is_told_again_what_somebody_else_has_overwritten() {
+    let mut world = World::new(&[("q", gpus(4, json!({})))]);
+    world.add("first", "q", 9, 0, 0);
+    world.add("like", "q", 9, 0, 1);
+    world.run();
+    assert_eq!(world.quota("like").0, "ExceedsMaxQuota");
+    // Its own words stay where they give the same reason.
+    world.say("like", "QuotaReserved", "False", "ExceedsMaxQuota");
+    world.run();
+    assert_eq!(world.quota("like"), ("ExceedsMaxQuota".to_owned(), "said".to_owned()));
+    world.say("like", "QuotaReserved", "False", "PendingEvaluation");
+    world.run();
+    assert_eq!(world.quota("like").0, "ExceedsMaxQuota");
+}
+
+// rule: queueing 2.8.2
+#[test]
+fn one_that_only_its_flavor_has_waited_for_comes_back_as_its_queue_says() {
+    for (by, want) in [("Creation", "late"), ("Eviction", "new")] {
+        let settings = Settings { wait: None, ..Settings::default() };
+        let mut world = World::with(settings, &[("q", gpus(1, json!({})))]);
+        let spec = gpus(1, json!({"queueingStrategy": "StrictFIFO"}));
+        world.cluster_with("q", spec, json!({"lockstep.dev/requeuing-timestamp": by}));
+        world.add("late", "q", 1, 0, 0);
+        world.say("late", "Evicted", "True", "PodsReadyTimeout");
+        world.add("new", "q", 1, 0, 1);
+        world.run();
+        assert_eq!(world.holding(), BTreeSet::from([want]), "{by}");
+    }
+}

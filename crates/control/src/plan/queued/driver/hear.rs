@@ -67,8 +67,7 @@ impl QueuedJobs {
             }
         }
         if let Some(Some(job)) = self.known.workload_gone(key, uid) {
-            self.touch(job.clone(), now);
-            self.drop_if_gone(&job);
+            self.lose_workload(job, now);
         }
     }
 
@@ -197,7 +196,10 @@ impl QueuedJobs {
             self.met(&Need::Owner(key.clone()), now);
         }
         self.wake_owner(owner, now);
-        self.touch(key, now);
+        self.touch(key.clone(), now);
+        if let Some(entry) = self.entries.get_mut(&key) {
+            entry.vanished = 0;
+        }
     }
 
     /// Whoever waits for its parts to stop looks again when one of them has changed.

@@ -229,3 +229,26 @@ fn the_order_of_steps_over_a_job() {
     assert_eq!(told, order, "each in a pass of its own");
     assert_eq!(world.job(&key)["spec"]["suspend"], true);
 }
+
+#[test]
+fn workloads_that_vanish_again_and_again_are_made_anew_ever_more_slowly() {
+    let (mut world, key) = one_job();
+    let lose = |world: &mut World| {
+        let name = world.workload()["metadata"]["name"].as_str().unwrap().to_owned();
+        world.delete_workload(&name);
+        while world.pass() {}
+        world.workload_names().len()
+    };
+    assert_eq!(lose(&mut world), 1, "the first time at once");
+    for delay_ms in [200, 400, 800] {
+        assert_eq!(lose(&mut world), 0, "{delay_ms}");
+        let due = world.driver.next_due().unwrap();
+        assert_eq!(due.duration_since(world.now).as_millis(), delay_ms);
+        world.now = due;
+        world.settle();
+        assert_eq!(world.workload_names().len(), 1, "{delay_ms}");
+    }
+    // Whoever has news of the job knows that it is there.
+    world.edit_job(&key, |job| job["metadata"]["labels"]["x"] = "y".into());
+    assert_eq!(lose(&mut world), 1);
+}
