@@ -1,6 +1,7 @@
 //! Jobs that belong to another one that waits in a queue: they have no workload of their own, and
 //! run only while that of the other is admitted.
 
+use lockstep_api::kueue::Workload;
 use serde_json::json;
 
 use super::{JobKey, Object, Pass, Patch, Plan, Step, Waiting, condition, ensure};
@@ -11,24 +12,28 @@ pub(super) fn plan(pass: &Pass<'_>, of: &JobKey) -> Plan {
     if !steps.is_empty() {
         return Plan::of(steps);
     }
-    if may_run(pass, of) || is_halted(pass.job) || pass.job.finished().is_some() {
+    let latest = latest_workload(pass, of);
+    let may_run = is_over(pass, of) || latest.is_some_and(condition::is_admitted);
+    if may_run || is_halted(pass.job) || pass.job.finished().is_some() {
         return Plan::wait(Waiting::PartOf(of.clone()));
     }
     let event = Event::normal("Suspended", "Kueue managed child job suspended");
-    Plan::of([suspend(pass.job), Step::Emit(event)])
+    let steps = [suspend(pass.job), Step::Emit(event)];
+    Plan::of(latest.map(ensure::same_workload).into_iter().chain(steps).collect::<Vec<_>>())
 }
 
-/// Whether the latest workload of the ancestor that has not ended is admitted. One that is over
-/// sees to its parts itself.
-fn may_run(pass: &Pass<'_>, of: &JobKey) -> bool {
-    let Some(ancestor) = pass.known.job(of) else { return true };
-    if ancestor.finished().is_some() || ancestor.meta().deletion_timestamp.is_some() {
-        return true;
-    }
+/// Whether the ancestor is not there or over, and so sees to its parts itself.
+fn is_over(pass: &Pass<'_>, of: &JobKey) -> bool {
+    pass.known.job(of).is_none_or(|ancestor| {
+        ancestor.finished().is_some() || ancestor.meta().deletion_timestamp.is_some()
+    })
+}
+
+/// The latest workload of the ancestor that has not ended.
+fn latest_workload<'a>(pass: &Pass<'a>, of: &JobKey) -> Option<&'a Workload> {
     let workloads = pass.known.workloads_of(of);
     let open = workloads.filter(|workload| !condition::is_finished(workload));
-    let latest = open.max_by_key(|one| one.metadata.creation_timestamp.as_ref().map(|at| at.0));
-    latest.is_some_and(condition::is_admitted)
+    open.max_by_key(|one| one.metadata.creation_timestamp.as_ref().map(|at| at.0))
 }
 
 fn is_halted(job: &Object) -> bool {

@@ -76,6 +76,12 @@ pub(super) fn same(pass: &Pass<'_>) -> Step {
     Step::PatchJob { uid: pass.job.uid().to_owned(), patch: Patch::Merge(patch) }
 }
 
+/// Asks whether a workload is what it was seen as. Before a job is stopped that was not admitted:
+/// the admission may be on its way to us, and others who know of it would start the job again.
+pub(super) fn same_workload(workload: &Workload) -> Step {
+    patch(workload, json!({"metadata": {}}))
+}
+
 /// The workloads of this very job.
 pub(super) fn own<'a>(pass: &Pass<'a>) -> impl Iterator<Item = &'a Workload> {
     let pass = *pass;

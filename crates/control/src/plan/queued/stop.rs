@@ -78,7 +78,11 @@ pub(super) fn not_admitted(pass: &Pass<'_>, workload: &Workload) -> Option<Plan>
     if condition::is_admitted(workload) {
         return None;
     }
-    stop(pass, Some(workload), "Not admitted by cluster queue")
+    let mut plan = stop(pass, Some(workload), "Not admitted by cluster queue")?;
+    if !plan.steps.is_empty() {
+        plan.steps.insert(0, ensure::same_workload(workload));
+    }
+    Some(plan)
 }
 
 /// Whether a job still looks as if it ran, though it should look like this: somebody else has

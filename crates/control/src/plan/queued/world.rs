@@ -341,6 +341,12 @@ impl World {
                     value["status"] = serde_json::to_value(*status).unwrap();
                 });
             }
+            Step::PatchWorkload { workload, patch } if is_question(&patch) => {
+                self.log.push("ask workload".to_owned());
+                let value = &self.workloads[&workload.key.name];
+                assert_eq!(value["metadata"]["resourceVersion"], workload.version);
+                self.driver.workload_written(job, typed(value), now);
+            }
             Step::PatchWorkload { workload, patch } => {
                 self.log.push("patch workload".to_owned());
                 self.write_workload(job, &workload, |value| merge(value, &patch));
@@ -351,7 +357,7 @@ impl World {
                 self.delete_workload(&workload.key.name);
             }
             Step::PatchJob { uid, patch } => {
-                let word = if is_question(&patch) { "ask" } else { "patch" };
+                let word = if asks(&patch) { "ask" } else { "patch" };
                 self.log.push(format!("{word} {}", job.key.name));
                 assert_eq!(self.jobs[job]["metadata"]["uid"], uid);
                 self.patch_job(job, &patch, false);
@@ -423,7 +429,7 @@ impl World {
         let version = &old["metadata"]["resourceVersion"];
         assert_eq!(&new["metadata"]["resourceVersion"], version, "{patch:?}");
         if new == old {
-            assert!(is_question(patch), "nothing is written for nothing");
+            assert!(asks(patch), "nothing is written for nothing");
             return;
         }
         let (strategy, old) = (strategy(job.kind), as_object(old));
@@ -485,10 +491,13 @@ impl World {
 }
 
 /// Whether a patch only asks whether a job is what it was seen as.
-fn is_question(patch: &Patch) -> bool {
-    let Patch::Merge(patch) = patch else { return false };
+fn is_question(patch: &Value) -> bool {
     let keys = |value: &Value| value.as_object().map_or(0, Map::len);
     (keys(patch), keys(&patch["metadata"])) == (1, 2)
+}
+
+fn asks(patch: &Patch) -> bool {
+    matches!(patch, Patch::Merge(patch) if is_question(patch))
 }
 
 fn strategy(kind: Kind) -> Box<dyn Strategy> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::world::{World, job_key, set_key};
-use super::super::{Kind, Settings, Waiting};
+use super::super::{Kind, Settings, Step, Waiting};
 use super::{group, job_spec, one_job, queued, start};
 
 // rule: queueing 3.1.1
@@ -185,4 +185,20 @@ fn who_has_too_many_ancestors_or_is_its_own_is_told() {
     world.edit_job(&job_key("j5"), |job| job["metadata"]["labels"] = json!({"x": "y"}));
     world.settle();
     assert_eq!(world.waiting(&job_key("j5")), Some(Waiting::NestingTooDeep));
+}
+
+#[test]
+fn a_child_is_stopped_only_if_the_workload_is_what_it_was_seen_as() {
+    let mut world = family(queued());
+    let child = job_key("js-w-0");
+    world.edit_job(&child, |job| job["spec"]["suspend"] = false.into());
+    let (key, plan) = world.driver.next(world.now).unwrap();
+    assert_eq!(key, child);
+    let [Step::PatchWorkload { patch, .. }, Step::PatchJob { .. }, Step::Emit(_)] = &plan.steps[..]
+    else {
+        panic!("{plan:?}");
+    };
+    let version = &world.workload()["metadata"]["resourceVersion"];
+    let uid = &world.workload()["metadata"]["uid"];
+    assert_eq!(*patch, json!({"metadata": {"uid": uid, "resourceVersion": version}}));
 }
