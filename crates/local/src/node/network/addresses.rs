@@ -101,8 +101,8 @@ impl Addresses {
 
     /// Leaves a pod its address; `false` when another pod has it, or no pod can have it.
     ///
-    /// It may be one of a network that the cluster had before. Others are nobody's to give: a status
-    /// can say anything.
+    /// It may be one of a network that the cluster had before. Others are nobody's to give: a
+    /// status can say anything.
     pub(super) fn adopt(&mut self, uid: &str, address: Ipv4Addr) -> bool {
         if self.by_pod.contains_key(uid) {
             return true;
