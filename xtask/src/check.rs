@@ -24,7 +24,7 @@ pub(crate) struct Options {
 /// Runs all checks; the first that fails ends it.
 pub(crate) fn run(options: &Options) -> Result<()> {
     shell::run(&mut shell::cargo(["fmt", "--all", "--check"]))?;
-    let lint = "clippy --workspace --all-targets --all-features --locked -- -D warnings";
+    let lint = "clippy --workspace --all-targets --locked -- -D warnings";
     shell::run(&mut shell::cargo(lint.split(' ')))?;
     if !options.no_test {
         shell::run(&mut shell::cargo(["test", "--workspace", "--locked"]))?;

@@ -10,6 +10,7 @@ mod check;
 mod conformance;
 mod crds;
 mod e2e;
+mod fuzz;
 mod go;
 mod kubectl;
 mod kubernetes;
@@ -47,11 +48,16 @@ enum Command {
     E2e(e2e::Options),
     /// Measure against the budgets of the design.
     Bench(bench::Options),
+    /// Feed nonsense to whatever reads what others write, under libFuzzer.
+    Fuzz(fuzz::Options),
     /// Run simulated worlds, or tell the story of one.
     Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = fuzz::compile_if_asked() {
+        return code;
+    }
     let done = match Cli::parse().command {
         Command::Check(options) => check::run(&options),
         Command::Openapi(options) => openapi::run(&options),
@@ -61,6 +67,7 @@ fn main() -> ExitCode {
         Command::Kubernetes(options) => kubernetes::run(&options),
         Command::E2e(options) => e2e::run(&options),
         Command::Bench(options) => bench::run(&options),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Sim(options) => sim::run(&options),
     };
     match done {

@@ -11,7 +11,7 @@ use std::{
 };
 
 /// Which crates of ours each crate may use: the table of ARCHITECTURE.md, for the crates there are.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("lockstep-api", &[]),
     ("lockstep-control", &["lockstep-api"]),
     ("lockstep-store", &["lockstep-api"]),
@@ -39,6 +39,7 @@ const EDGES: [(&str, &[&str]); 11] = [
             "lockstep-restart",
         ],
     ),
+    ("lockstep-fuzz", &["lockstep-api", "lockstep-local", "lockstep-store"]),
     ("lockstep-conformance", &[]),
     ("xtask", &[]),
 ];

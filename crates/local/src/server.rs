@@ -6,6 +6,7 @@
 
 mod authenticate;
 mod authorize;
+pub mod body;
 mod call;
 mod discovery;
 mod dispatch;
@@ -19,11 +20,11 @@ mod nonresource;
 mod openapi;
 mod options;
 mod present;
+pub mod protocols;
 mod query;
 mod request;
 mod respond;
 mod reviews;
-mod spdy;
 mod subresources;
 mod verbs;
 mod websocket;
@@ -37,7 +38,7 @@ use tower::ServiceExt;
 use crate::{
     auth::{Token, User, signer::Signer},
     cluster::Cluster,
-    node::dirs::NodeDirs,
+    node::{dirs::NodeDirs, network::PodAddresses},
 };
 pub use limits::Limits;
 pub use reviews::register as register_reviews;
@@ -76,6 +77,7 @@ pub(crate) struct App {
     pub(crate) documents: openapi::Documents,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) logs: Option<NodeDirs>,
+    pub(crate) addresses: PodAddresses,
     connections_max: usize,
 }
 
@@ -90,6 +92,7 @@ impl Server {
             roles: authorize::RoleCache::default(),
             names: parts.names,
             logs: parts.logs,
+            addresses: PodAddresses::default(),
             gate: limits::Gate::new(parts.limits),
             documents: openapi::Documents::default(),
             stop: watch::Sender::new(false),
@@ -113,6 +116,11 @@ impl Server {
             async move { Ok::<_, Infallible>(answer.await) }
         });
         kube::Client::new(service.boxed_clone(), "default")
+    }
+
+    /// Where the node says which address it gave to a pod: ports of others are not connected to.
+    pub fn addresses(&self) -> &PodAddresses {
+        &self.0.addresses
     }
 
     /// Serves connections until [`Server::stop`] is called.

@@ -4,7 +4,9 @@
 //! header needs no reading: it is compared with the one header there is, and nobody can choose
 //! another algorithm.
 
-use std::path::Path;
+mod verified;
+
+use std::{path::Path, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use lockstep_api::tokens::Claims;
@@ -17,6 +19,7 @@ use ring::{
     },
 };
 
+use self::verified::Verified;
 use crate::files::{self, FileError};
 
 /// Why there is no key to sign with.
@@ -40,6 +43,7 @@ pub struct Signer {
     /// The header of every token, encoded.
     header: String,
     random: SystemRandom,
+    verified: Verified,
 }
 
 impl std::fmt::Debug for Signer {
@@ -81,7 +85,7 @@ impl Signer {
         let id = digest::digest(&digest::SHA256, &pair.subject_public_key_info());
         let id = URL_SAFE_NO_PAD.encode(id);
         let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"ES256","kid":"{id}"}}"#));
-        Ok(Self { key, public, header, random })
+        Ok(Self { key, public, header, random, verified: Verified::default() })
     }
 
     /// The token that says `claims`.
@@ -99,7 +103,11 @@ impl Signer {
     }
 
     /// What a token says, if this key signed it.
-    pub fn read(&self, token: &str) -> Option<Claims> {
+    pub fn read(&self, token: &str) -> Option<Arc<Claims>> {
+        self.verified.read(token, || self.verify(token))
+    }
+
+    fn verify(&self, token: &str) -> Option<Claims> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         if header != self.header {
@@ -135,7 +143,8 @@ mod tests {
     fn only_what_this_key_signed_is_read() {
         let signer = Signer::ephemeral().unwrap();
         let token = signer.sign(&claims());
-        assert_eq!(signer.read(&token), Some(claims()));
+        assert_eq!(signer.read(&token).as_deref(), Some(&claims()));
+        assert_eq!(signer.read(&token).as_deref(), Some(&claims()), "and again");
         let parts: Vec<&str> = token.split('.').collect();
         let [header, said, signature] = parts[..] else { panic!("{token}") };
         let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#);
@@ -161,7 +170,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sa.key");
         let token = Signer::open(&file).unwrap().sign(&claims());
-        assert_eq!(Signer::open(&file).unwrap().read(&token), Some(claims()));
+        assert_eq!(Signer::open(&file).unwrap().read(&token).as_deref(), Some(&claims()));
         assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&file, "garbage").unwrap();
         assert!(Signer::open(&file).is_err(), "a broken key is not replaced");

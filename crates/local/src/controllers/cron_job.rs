@@ -1,38 +1,39 @@
 //! CronJobs start Jobs. What is done when is decided in `control::plan::cronjob`.
 
+mod pass;
+
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
 };
 
+use futures::FutureExt;
 use jiff::Timestamp;
-use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{
-    Api, Client, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    runtime::watcher,
-};
+use kube::{Api, Client, ResourceExt, runtime::watcher};
 use lockstep_control::{
     engine::{Backoff, WorkQueue, after},
-    plan::{
-        Event, Key,
-        cronjob::{self, Step, View},
-    },
+    plan::Key,
 };
-use serde_json::json;
-use tokio::task::JoinHandle;
-use tracing::{debug, warn};
+use tokio::task::{JoinHandle, JoinSet};
+use tracing::{error, warn};
 
+use self::pass::{Learned, Pass};
 use crate::{
     feeds::Feeds,
     observe::{Change, Inbox, ObjectKey},
-    recorder::{Note, Recorder, reference},
+    recorder::Recorder,
 };
 
 const RETRY_BASE: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// How many passes may be under way.
+const PASSES_MAX: usize = 16;
+/// How long a pass may take before it gives its place to another.
+const PASS_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Starts the controller.
 pub fn spawn(client: Client, feeds: &Feeds) -> JoinHandle<()> {
@@ -51,6 +52,8 @@ pub fn spawn(client: Client, feeds: &Feeds) -> JoinHandle<()> {
             written: BTreeMap::new(),
             queue: WorkQueue::new(),
             backoff: Backoff::new(RETRY_BASE, RETRY_MAX),
+            passes: JoinSet::new(),
+            gone: HashSet::new(),
         };
         controller.run(inbox).await;
     })
@@ -73,6 +76,17 @@ struct Controller {
     written: BTreeMap<Key, u64>,
     queue: WorkQueue<Key>,
     backoff: Backoff<Key>,
+    /// The passes under way.
+    passes: JoinSet<Ended>,
+    /// Jobs that have gone while passes were under way, by uid: what those learned may be older.
+    gone: HashSet<String>,
+}
+
+/// What a pass came to.
+struct Ended {
+    key: Key,
+    learned: Learned,
+    outcome: Result<Option<Timestamp>, String>,
 }
 
 /// The CronJob that controls a Job.
@@ -84,29 +98,89 @@ fn owner(job: &Job) -> Option<&OwnerReference> {
 impl Controller {
     async fn run(mut self, mut inbox: Inbox<Message>) {
         loop {
-            let due = self.queue.next_due().filter(|_| inbox.is_synced());
-            for message in inbox.next(due).await {
-                self.hear(message);
+            let due = self.queue.next_due().filter(|_| inbox.is_synced() && self.has_room());
+            tokio::select! {
+                messages = inbox.next(due) => {
+                    messages.into_iter().for_each(|message| self.hear(message));
+                }
+                Some(ended) = self.passes.join_next() => match ended {
+                    Ok(ended) => self.end(ended),
+                    // Passes are not given up, and what panics in them is caught.
+                    Err(error) => error!(%error, "a pass over a cron job was lost"),
+                },
             }
             while inbox.is_synced()
+                && self.has_room()
                 && let Some(key) = self.queue.take_due(Timestamp::now())
             {
-                let again = match self.settle(&key).await {
-                    Ok(wake_at) => {
-                        self.backoff.succeeded(&key);
-                        wake_at
-                    }
-                    Err(error) => {
-                        let wait = self.backoff.failed(&key);
-                        warn!(cronjob = %key, %error, ?wait, "cron job not settled, trying again");
-                        Some(after(Timestamp::now(), wait))
-                    }
-                };
-                self.queue.done(&key);
-                if let Some(at) = again {
-                    self.queue.add(key, at);
-                }
+                self.begin(key);
             }
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        self.passes.len() < PASSES_MAX
+    }
+
+    /// Begins a pass in a task of its own: one that takes long holds up no other.
+    fn begin(&mut self, key: Key) {
+        let cron = self.crons.get(&key).cloned();
+        let version = cron.as_ref().and_then(|cron| cron.resource_version()?.parse::<u64>().ok());
+        let Some(cron) = cron.filter(|_| version >= self.written.get(&key).copied()) else {
+            // It has gone, or what was written is on its way here.
+            self.queue.done(&key);
+            return;
+        };
+        let mut pass = Pass {
+            client: self.client.clone(),
+            recorder: self.recorder.clone(),
+            cron,
+            jobs: self.jobs.get(&key).cloned().unwrap_or_default(),
+            key,
+            learned: Learned::default(),
+        };
+        self.passes.spawn(async move {
+            let run = tokio::time::timeout(PASS_TIME_MAX, pass.run());
+            let outcome = match AssertUnwindSafe(run).catch_unwind().await {
+                Ok(Ok(outcome)) => outcome.map_err(|error| error.to_string()),
+                // What it has done is found by the next one.
+                Ok(Err(_)) => Err("it takes too long".to_owned()),
+                Err(_) => Err("it panicked".to_owned()),
+            };
+            Ended { key: pass.key, learned: pass.learned, outcome }
+        });
+    }
+
+    /// Notes what a pass came to.
+    fn end(&mut self, ended: Ended) {
+        let Ended { key, learned, outcome } = ended;
+        for job in learned.jobs {
+            // What was heard of it since is newer.
+            let uid = job.uid().unwrap_or_default();
+            if !self.owners.contains_key(&uid) && !self.gone.contains(&uid) {
+                self.put(job);
+            }
+        }
+        if self.passes.is_empty() {
+            self.gone.clear();
+        }
+        if let Some(version) = learned.written.filter(|_| self.crons.contains_key(&key)) {
+            self.written.insert(key.clone(), version);
+        }
+        let again = match outcome {
+            Ok(wake_at) => {
+                self.backoff.succeeded(&key);
+                wake_at
+            }
+            Err(error) => {
+                let wait = self.backoff.failed(&key);
+                warn!(cronjob = %key, %error, ?wait, "cron job not settled, trying again");
+                Some(after(Timestamp::now(), wait))
+            }
+        };
+        self.queue.done(&key);
+        if let Some(at) = again {
+            self.queue.add(key, at);
         }
     }
 
@@ -129,6 +203,9 @@ impl Controller {
             }
             Message::Job(Change::Put(job)) => self.put(job),
             Message::Job(Change::Gone(gone)) => {
+                if !self.passes.is_empty() {
+                    self.gone.insert(gone.uid.clone());
+                }
                 let key = self.owners.remove(&gone.uid);
                 if let Some(jobs) = key.as_ref().and_then(|key| self.jobs.get_mut(key)) {
                     jobs.remove(&gone.uid);
@@ -154,160 +231,4 @@ impl Controller {
         self.jobs.entry(key.clone()).or_default().insert(uid, job);
         Some(key)
     }
-
-    /// Does what is to be done about a CronJob; when to look again.
-    async fn settle(&mut self, key: &Key) -> kube::Result<Option<Timestamp>> {
-        let Some(cron) = self.crons.get(key).cloned() else { return Ok(None) };
-        let version = cron.resource_version().and_then(|version| version.parse::<u64>().ok());
-        if version < self.written.get(key).copied() {
-            // What was written is on its way here.
-            return Ok(None);
-        }
-        self.look_for_missing(key, &cron).await?;
-        let uid = cron.uid().unwrap_or_default();
-        let is_own = |job: &&Job| owner(job).is_some_and(|owner| owner.uid == uid);
-        let jobs: Vec<Arc<Job>> = self.jobs.get(key).into_iter().flatten().map(second).collect();
-        let jobs: Vec<&Job> = jobs.iter().map(|job| &**job).filter(is_own).collect();
-        let plan = cronjob::plan(View { cron: &cron, jobs: &jobs }, Timestamp::now());
-        debug!(cronjob = %key, waiting = ?plan.waiting, steps = plan.steps.len(), "planned");
-        for event in plan.events {
-            self.tell(&cron, event);
-        }
-        for step in plan.steps {
-            self.apply(key, &cron, step).await?;
-        }
-        Ok(plan.wake_at)
-    }
-
-    /// Asks for Jobs that should run and were not heard of: their news may be late.
-    async fn look_for_missing(&mut self, key: &Key, cron: &CronJob) -> kube::Result<()> {
-        let active = cron.status.iter().flat_map(|status| status.active.iter().flatten());
-        for wanted in active {
-            let (Some(name), Some(uid)) = (&wanted.name, &wanted.uid) else { continue };
-            if self.jobs.get(key).is_some_and(|jobs| jobs.contains_key(uid)) {
-                continue;
-            }
-            if let Some(job) = self.jobs_of(key).get_opt(name).await?
-                && job.uid().as_ref() == Some(uid)
-            {
-                self.put(Arc::new(job));
-            }
-        }
-        Ok(())
-    }
-
-    async fn apply(&mut self, key: &Key, cron: &CronJob, step: Step) -> kube::Result<()> {
-        match step {
-            Step::Delete { name, uid, done } => {
-                let exactly = Preconditions { uid: Some(uid), ..Preconditions::default() };
-                let how = DeleteParams::background().preconditions(exactly);
-                match self.jobs_of(key).delete(&name, &how).await {
-                    Ok(_) => self.tell(cron, done),
-                    Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                    Err(error) => {
-                        let message = format!("Deleted job: {}", words(&error));
-                        self.tell(cron, warning("FailedDelete", message));
-                        return Err(error);
-                    }
-                }
-                Ok(())
-            }
-            Step::Start { job, mut status, done } => {
-                let Some(started) = self.start(key, cron, &job, done).await? else {
-                    return Ok(());
-                };
-                status.active.get_or_insert_default().push(cronjob::reference(&started));
-                self.put(Arc::new(started));
-                self.record(key, cron, &status).await
-            }
-            Step::Record(status) => self.record(key, cron, &status).await,
-        }
-    }
-
-    /// Creates a Job; nothing when its name belongs to somebody else, or nothing can be created.
-    async fn start(
-        &self,
-        key: &Key,
-        cron: &CronJob,
-        job: &Job,
-        done: Event,
-    ) -> kube::Result<Option<Job>> {
-        let api = self.jobs_of(key);
-        match api.create(&PostParams::default(), job).await {
-            Ok(created) => {
-                self.tell(cron, done);
-                Ok(Some(created))
-            }
-            Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {
-                let there = api.get_opt(&job.name_any()).await?;
-                let is_ours = |job: &Job| owner(job).map(|owner| &owner.uid) == cron.uid().as_ref();
-                Ok(there.filter(is_ours))
-            }
-            Err(kube::Error::Api(status)) if is_ending(&status.message) => Ok(None),
-            Err(error) => {
-                let message = format!("Error creating job: {}", words(&error));
-                self.tell(cron, warning("FailedCreate", message));
-                Err(error)
-            }
-        }
-    }
-
-    async fn record(
-        &mut self,
-        key: &Key,
-        cron: &CronJob,
-        status: &CronJobStatus,
-    ) -> kube::Result<()> {
-        let api: Api<CronJob> = Api::namespaced(self.client.clone(), &key.namespace);
-        // Whoever wrote in between is heard of, and planned on, next.
-        let patch = json!({
-            "metadata": { "resourceVersion": cron.resource_version(), "uid": cron.uid() },
-            "status": {
-                "active": status.active,
-                "lastScheduleTime": status.last_schedule_time,
-                "lastSuccessfulTime": status.last_successful_time,
-            },
-        });
-        match api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await {
-            Ok(written) => {
-                let version = written.resource_version().and_then(|version| version.parse().ok());
-                if let Some(version) = version {
-                    self.written.insert(key.clone(), version);
-                }
-                Ok(())
-            }
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn jobs_of(&self, key: &Key) -> Api<Job> {
-        Api::namespaced(self.client.clone(), &key.namespace)
-    }
-
-    fn tell(&self, cron: &CronJob, event: Event) {
-        let Event { is_warning, reason, message } = event;
-        self.recorder.record(Note { regarding: reference(cron), is_warning, reason, message });
-    }
-}
-
-fn second((_, job): (&String, &Arc<Job>)) -> Arc<Job> {
-    Arc::clone(job)
-}
-
-fn warning(reason: &str, message: String) -> Event {
-    Event { is_warning: true, reason: reason.to_owned(), message }
-}
-
-/// What the API server said, if it was the one who spoke.
-fn words(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// Whether nothing can be created because the namespace goes.
-fn is_ending(message: &str) -> bool {
-    message.contains("because it is being terminated")
 }

@@ -90,6 +90,7 @@ impl Node {
         let process = ProcessOptions {
             node_name: name.to_owned(),
             host_ip: HOST_IP.to_owned(),
+            addresses: server.addresses().clone(),
             allocatable: description.capacity.clone(),
             image_commands: options.image_commands,
             allows_inherit: options.allows_inherit,

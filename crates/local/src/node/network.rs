@@ -5,6 +5,7 @@
 //! in one hosts file per namespace, which containers see as `/etc/hosts`.
 
 mod addresses;
+mod given;
 mod hosts;
 mod names;
 
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::HostAlias;
 
+pub use self::given::PodAddresses;
 pub use self::names::Names;
 
 use self::addresses::{Addresses, Claim};
@@ -71,7 +73,8 @@ impl Network {
         })
     }
 
-    /// Notes the address a pod had before this process started; `false` when another pod has it.
+    /// Notes the address a pod had before this process started; `false` when another pod has it, or
+    /// no pod can have it.
     pub fn adopt(&self, uid: &str, address: Ipv4Addr) -> bool {
         self.lock().addresses.adopt(uid, address)
     }

@@ -27,7 +27,7 @@ pub(crate) use self::credentials::{Rights, fs_group};
 use super::agent::{Backend, Ended, Launched};
 use super::devices::Devices;
 use super::dirs::NodeDirs;
-use super::network::Network;
+use super::network::{Network, PodAddresses};
 use super::probe::{self, Target};
 use super::runtime::{ContainerId, Exited, RecoveredState, Runtime, RuntimeEvent};
 use super::sources::references_of_volumes;
@@ -43,6 +43,8 @@ pub struct ProcessOptions {
     pub node_name: String,
     /// The address of the node.
     pub host_ip: String,
+    /// Where the addresses of its pods are noted, for those who connect to them.
+    pub addresses: PodAddresses,
     /// What the node can give: the default of limits that pods ask about.
     pub allocatable: BTreeMap<String, Quantity>,
     /// Commands of images, for containers that have none.
@@ -257,6 +259,7 @@ impl Inner {
         self.lock().remove(pod_uid);
         self.devices.lock().unwrap_or_else(PoisonError::into_inner).release(pod_uid);
         self.network.release(pod_uid);
+        self.options.addresses.forget(pod_uid);
         self.tokens.forget(pod_uid);
     }
 
@@ -280,6 +283,9 @@ impl Inner {
     fn give_address(&self, pod: &Pod) -> Result<String, String> {
         let spec = pod.spec.as_ref();
         if spec.is_some_and(|spec| spec.host_network == Some(true)) {
+            if let Ok(address) = self.options.host_ip.parse() {
+                self.options.addresses.note(&pod.uid().unwrap_or_default(), address);
+            }
             return Ok(self.options.host_ip.clone());
         }
         let uid = pod.uid().unwrap_or_default();
@@ -287,6 +293,7 @@ impl Inner {
         self.adopt_address(pod);
         let address = self.network.address(&uid, &name).map_err(|error| error.to_string())?;
         self.network.publish(&uid, &name, address);
+        self.options.addresses.note(&uid, address.into());
         Ok(address.to_string())
     }
 
@@ -299,6 +306,7 @@ impl Inner {
         let Some(address) = address.filter(|_| has_own && !is_over) else { return };
         let uid = pod.uid().unwrap_or_default();
         if self.network.adopt(&uid, address) {
+            self.options.addresses.note(&uid, address.into());
             // Others resolve it before it is set up again.
             self.network.publish(&uid, &assemble::pod_name(pod), address);
             if self.dirs.pod_hosts(&uid).exists()
@@ -307,7 +315,7 @@ impl Inner {
                 warn!(pod = %pod.name_any(), %error, "its hosts file stays as it is");
             }
         } else {
-            warn!(pod = %pod.name_any(), %address, "another pod has the address; it gets a new one");
+            warn!(pod = %pod.name_any(), %address, "it cannot keep the address; it gets a new one");
         }
     }
 

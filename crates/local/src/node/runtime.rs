@@ -3,7 +3,7 @@
 mod adopt;
 mod attend;
 mod error;
-mod fallback;
+pub(crate) mod fallback;
 mod launch;
 pub(crate) mod open_files;
 mod orphans;
@@ -282,9 +282,10 @@ impl Runtime {
         for stale in [files::EXIT, files::STATE, files::BEGUN] {
             let _ = fs::remove_file(dir.join(stale));
         }
-        let mut warnings = Vec::new();
+        let (mut warnings, mut moved) = (Vec::new(), Vec::new());
         if self.probed.isolation == Isolation::None {
-            warnings = fallback::rewrite(&mut launch, &dir.join(files::MESSAGE))?;
+            let rewritten = fallback::rewrite(&mut launch, &dir.join(files::MESSAGE))?;
+            (warnings, moved) = (rewritten.warnings, rewritten.paths);
         }
         let mut env = Vec::new();
         if launch.inherit_caller_env {
@@ -297,6 +298,7 @@ impl Runtime {
         let cgroup = self.cgroups.plan(&launch.id, &launch.limits);
         Ok((
             ShimLaunch {
+                moved,
                 dir,
                 log_dir,
                 data_dir: self.dirs.data().to_owned(),

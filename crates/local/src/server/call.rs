@@ -14,6 +14,7 @@ use lockstep_store::{object::Selectors, watch::Filter};
 
 use super::{
     App, authorize,
+    body::yaml_to_json,
     limits::read_body,
     negotiate::{self, Input, Output},
     options::{FIELD_MANAGER_LENGTH_MAX, ListOptions, MutationOptions},
@@ -127,11 +128,4 @@ fn manager_of_agent(headers: &HeaderMap) -> String {
         manager.push(character);
     }
     manager
-}
-
-/// Turns YAML into JSON.
-pub(crate) fn yaml_to_json(bytes: &[u8]) -> Result<Bytes, Status> {
-    let value: serde_json::Value = serde_saphyr::from_slice(bytes)
-        .map_err(|error| Status::bad_request(format!("error converting YAML to JSON: {error}")))?;
-    Ok(Bytes::from(value.to_string()))
 }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use lockstep_local::{embedded::Options, node::fake::FakeOptions};
+use axum::body::Body;
+use lockstep_local::{
+    auth::User, controllers::cron_job, embedded::Options, feeds::Feeds, node::fake::FakeOptions,
+};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use super::support::Api;
 
@@ -95,4 +99,49 @@ async fn a_cron_job_starts_a_job_when_its_time_comes() {
     // The Jobs go with it.
     assert_eq!(api.delete(&path, "").await.code, 200);
     until("nothing is left", async || api.get(JOBS).await.names().is_empty()).await;
+}
+
+/// A client whose Jobs of CronJobs with this name are never created, nor refused.
+fn stuck_client(api: &Api, stuck: &'static str) -> kube::Client {
+    let router = api.embedded.server().router();
+    let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+        let router = router.clone();
+        async move {
+            let (parts, body) = request.into_parts();
+            let is_create = parts.method == http::Method::POST && parts.uri.path() == JOBS;
+            let bytes = http_body_util::BodyExt::collect(body).await?.to_bytes();
+            let prefix = format!("\"name\":\"{stuck}-");
+            if is_create && String::from_utf8_lossy(&bytes).contains(&prefix) {
+                std::future::pending::<()>().await;
+            }
+            let mut request = http::Request::from_parts(parts, Body::from(bytes));
+            request.extensions_mut().insert(User::component("cronjob-controller"));
+            let Ok(answer) = router.oneshot(request).await;
+            Ok::<_, tower::BoxError>(answer)
+        }
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn one_that_takes_long_holds_up_no_other() {
+    let api = Api::start().await;
+    let client = stuck_client(&api, "a");
+    let feeds = Feeds::start(&client);
+    let controller = cron_job::spawn(client, &feeds);
+    for name in ["a", "b", "c"] {
+        let mut cron = cron("@every 1s");
+        cron["metadata"]["name"] = name.into();
+        assert_eq!(api.post(CRONS, &cron).await.code, 201);
+    }
+    for name in ["b", "c"] {
+        until(name, async || {
+            let jobs = api.get(JOBS).await.names();
+            jobs.iter().any(|job| job.starts_with(&format!("{name}-")))
+        })
+        .await;
+    }
+    let jobs = api.get(JOBS).await.names();
+    assert!(!jobs.iter().any(|job| job.starts_with("a-")), "{jobs:?}");
+    controller.abort();
 }

@@ -232,3 +232,18 @@ async fn without_namespaces_paths_and_names_are_replaced() {
     let error = node.runtime.start(refused).await.unwrap_err();
     assert!(error.is_mount_failure(), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_namespaces_commands_that_come_later_find_volumes_too() {
+    let mut options = super::support::options();
+    options.without_namespaces = true;
+    let node = Node::with(options);
+    let mut launch = script("plain", "sleep 1000");
+    launch.mounts.push(mount(&node, "vol-1", "/data", false));
+    let id = launch.id.clone();
+    node.runtime.start(launch).await.unwrap();
+    let command = ["cat", "/data/file"].map(str::to_owned);
+    let outcome = node.runtime.exec(&id, &command, std::time::Duration::from_secs(20)).await;
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.code, outcome.output.as_slice()), (0, b"vol-1".as_slice()));
+}

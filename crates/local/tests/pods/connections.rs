@@ -175,6 +175,23 @@ async fn commands_end_with_their_connection_and_with_their_container() {
     cluster.embedded.shutdown().await;
 }
 
+#[tokio::test]
+async fn what_a_command_leaves_running_goes_on_until_the_container_ends() {
+    let cluster = Cluster::start().await;
+    cluster.run("p", "sleep 1000", json!({})).await;
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
+    let (pid, _, code) = cluster.outcome("p", &["sh", "-c", script], "").await;
+    assert_eq!(code, 0);
+    let pid = pid.trim();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(Path::new("/proc").join(pid).exists(), "it was left running");
+    let (seen, _, code) = cluster.outcome("p", &["sh", "-c", &format!("kill -0 {pid}")], "").await;
+    assert_eq!((seen.as_str(), code), ("", 0));
+    cluster.pods.delete("p", &kube::api::DeleteParams::default()).await.unwrap();
+    until_ended(pid).await;
+    cluster.embedded.shutdown().await;
+}
+
 async fn until_written(file: &Path) -> String {
     for _ in 0..1000 {
         match std::fs::read_to_string(file) {
@@ -297,6 +314,26 @@ async fn ports_are_forwarded() {
     let error = tokio::time::timeout(PATIENCE, error).await.unwrap().unwrap();
     assert!(error.starts_with("error forwarding port 7778 to pod p_default, uid "), "{error}");
     assert!(error.ends_with(":7778: connect: connection refused"), "{error}");
+    cluster.embedded.shutdown().await;
+}
+
+/// Who may write a status could otherwise reach whatever this machine does.
+#[tokio::test]
+async fn ports_are_those_of_the_pod_whatever_its_status_says() {
+    let cluster = Cluster::start().await;
+    cluster.run("p", "sleep 60", json!({})).await;
+    let elsewhere = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = elsewhere.local_addr().unwrap().port();
+    let lie = json!({"status": {"podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}]}});
+    let lie = kube::api::Patch::Merge(lie);
+    let told = cluster.pods.patch_status("p", &kube::api::PatchParams::default(), &lie).await;
+    assert_eq!(told.unwrap().status.unwrap().pod_ip.as_deref(), Some("127.0.0.1"));
+    let mut forwarder = cluster.pods.portforward("p", &[port]).await.unwrap();
+    let error = forwarder.take_error(port).unwrap();
+    let error = tokio::time::timeout(PATIENCE, error).await.unwrap().unwrap();
+    assert!(error.ends_with("connect: connection refused"), "{error}");
+    let reached = tokio::time::timeout(Duration::from_millis(100), elsewhere.accept()).await;
+    assert!(reached.is_err(), "nobody comes there");
     cluster.embedded.shutdown().await;
 }
 

@@ -99,12 +99,17 @@ impl Addresses {
         Some(address)
     }
 
-    /// Leaves a pod its address, unless another pod has it: then it is `false`.
+    /// Leaves a pod its address; `false` when another pod has it, or no pod can have it.
+    ///
+    /// It may be one of a network that the cluster had before. Others are nobody's to give: a
+    /// status can say anything.
     pub(super) fn adopt(&mut self, uid: &str, address: Ipv4Addr) -> bool {
         if self.by_pod.contains_key(uid) {
             return true;
         }
-        if self.given.contains(&address) {
+        let [first, second, ..] = address.octets();
+        let is_a_pods = first == 127 && NETWORKS.contains(&second);
+        if !is_a_pods || self.given.contains(&address) {
             return false;
         }
         self.give(uid, address);
@@ -163,6 +168,10 @@ mod tests {
         assert!(addresses.adopt("old", old));
         assert!(addresses.adopt("old", old));
         assert!(!addresses.adopt("thief", old), "one address, one pod");
+        assert!(addresses.adopt("moved", Ipv4Addr::new(127, 71, 0, 5)), "of an earlier network");
+        for elsewhere in [[127, 0, 0, 1], [10, 0, 0, 5], [127, 128, 0, 1]] {
+            assert!(!addresses.adopt("liar", Ipv4Addr::from(elsewhere)), "{elsewhere:?}");
+        }
         let more: Vec<_> =
             (0..5).filter_map(|n| addresses.of_pod(&n.to_string(), &name("x"))).collect();
         assert!(!more.contains(&old));

@@ -13,8 +13,17 @@ const SYSTEM: [&str; 12] = [
     "/var/lib",
 ];
 
-/// Replaces the paths of volumes and the names of the gang in `launch`. Returns warnings.
-pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<String>, StartError> {
+/// What [`rewrite`] comes to.
+#[derive(Debug)]
+pub(super) struct Rewritten {
+    /// What users should know.
+    pub(super) warnings: Vec<String>,
+    /// Paths that the container cannot have, and where that is: for commands that come later.
+    pub(super) paths: Vec<(PathBuf, PathBuf)>,
+}
+
+/// Replaces the paths of volumes and the names of the gang in `launch`.
+pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Rewritten, StartError> {
     let mut paths = Vec::new();
     let mut warnings = Vec::new();
     let mut exported = Vec::new();
@@ -67,7 +76,7 @@ pub(super) fn rewrite(launch: &mut Launch, message_file: &Path) -> Result<Vec<St
     launch.env = env;
     launch.working_dir = working_dir;
     launch.mounts.clear();
-    Ok(warnings)
+    Ok(Rewritten { warnings, paths })
 }
 
 /// The variable that says where a volume is.
@@ -82,7 +91,7 @@ fn variable(volume: &str) -> String {
 }
 
 /// Replaces each whole path in `text` that is one of `paths` or lies below it.
-fn replace_paths(text: &str, paths: &[(PathBuf, PathBuf)]) -> String {
+pub(crate) fn replace_paths(text: &str, paths: &[(PathBuf, PathBuf)]) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;
     let mut before = None;
@@ -164,7 +173,9 @@ mod tests {
             assert_eq!(result.is_err(), is_refused, "{target}");
         }
         let mut data = launch("/data");
-        assert_eq!(rewrite(&mut data, Path::new("/m")).unwrap().len(), 1);
+        let rewritten = rewrite(&mut data, Path::new("/m")).unwrap();
+        assert_eq!(rewritten.warnings.len(), 1);
+        assert_eq!(replace_paths("/data/x", &rewritten.paths), "/v/my/x", "and later");
         assert_eq!(data.env, [("LOCKSTEP_VOLUME_MY_VOL".to_owned(), "/v/my".to_owned())]);
     }
 
@@ -178,7 +189,8 @@ mod tests {
             target: TOKEN_FOLDER.into(),
             read_only: true,
         });
-        assert_eq!(rewrite(&mut launch, Path::new("/m")).unwrap(), Vec::<String>::new());
+        let rewritten = rewrite(&mut launch, Path::new("/m")).unwrap();
+        assert_eq!(rewritten.warnings, Vec::<String>::new());
         let named = ("LOCKSTEP_VOLUME_KUBE_API_ACCESS".to_owned(), "/v/api".to_owned());
         assert_eq!((launch.env, &*launch.command[1]), (vec![named], "/v/api/token"));
     }

@@ -121,7 +121,6 @@ impl Connection {
             }
         }
         if let Some(code) = self.session.as_ref().and_then(Session::code) {
-            // Dropped first: what is left of it must not hold on to the streams.
             self.session = None;
             self.send(&Reply::ExecEnded { code })?;
         }

@@ -200,6 +200,7 @@ impl Shim {
                 }
                 Request::Kill => self.end(),
                 Request::Exec { command, timeout_ms } => {
+                    let command = self.launch.placed(&command);
                     let program = Program::of(&self.launch, &command, self.cgroup.as_ref());
                     // A peer that breaks the rules is treated like one that went away.
                     let connection = &mut self.connections[index];
@@ -208,6 +209,7 @@ impl Shim {
                     }
                 }
                 Request::Run { command, is_terminal, streams } => {
+                    let command = self.launch.placed(&command);
                     let program = Program::of(&self.launch, &command, self.cgroup.as_ref());
                     let connection = &mut self.connections[index];
                     let started = match connection.is_taken() {

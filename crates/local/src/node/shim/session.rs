@@ -10,7 +10,8 @@ use super::stdio::{self, Ours};
 use super::wire::{Reply, Streams};
 use crate::node::runtime::ExecFailure;
 
-/// A command in a session of its own, which ends with it.
+/// A command in a session of its own. While it runs all of that session ends with whoever talks to
+/// it; what a command that has ended left running goes on, for as long as the container does.
 pub(super) struct Session {
     pid: Pid,
     code: Option<i32>,
@@ -54,6 +55,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        children::kill_session(self.pid);
+        if self.code.is_none() {
+            children::kill_session(self.pid);
+        }
     }
 }

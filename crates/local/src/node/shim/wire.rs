@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::node::limits::CgroupPlan;
 use crate::node::runtime::{
     Console, ContainerId, Credentials, ExecFailure, Exited, LimitedBy, Limits, Mount, Started,
+    fallback,
 };
 
 /// No frame is longer; a longer one means that the other side is not one of ours.
@@ -85,6 +86,8 @@ pub(crate) struct ShimLaunch {
     pub(crate) hostname: String,
     pub(crate) hosts_file: Option<PathBuf>,
     pub(crate) mounts: Vec<Mount>,
+    /// Paths that it would have with mounts of its own, and where that is instead.
+    pub(crate) moved: Vec<(PathBuf, PathBuf)>,
     pub(crate) termination_message_path: PathBuf,
     pub(crate) message_from_logs_on_error: bool,
     pub(crate) command: Vec<String>,
@@ -95,6 +98,13 @@ pub(crate) struct ShimLaunch {
     pub(crate) limits: Limits,
     pub(crate) cgroup: CgroupPlan,
     pub(crate) rotation: LogRotation,
+}
+
+impl ShimLaunch {
+    /// A command with the paths that its files really have, as the main process was given them.
+    pub(crate) fn placed(&self, command: &[String]) -> Vec<String> {
+        command.iter().map(|word| fallback::replace_paths(word, &self.moved)).collect()
+    }
 }
 
 /// What is kept about a container from before it starts, to find it and all it has again.

@@ -4,7 +4,7 @@
 //! for this machine alone is found on this machine, by everybody.
 
 mod channels;
-mod streams;
+mod pipe;
 mod tunnel;
 
 use std::{sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use super::pod;
 use crate::{
-    node::probe::dial,
+    node::{network::PodAddresses, probe::dial},
     server::{
         call::{Address, Call},
         query::Query,
@@ -45,7 +45,7 @@ const CHUNK: usize = 32 << 10;
 struct Target {
     name: String,
     uid: String,
-    address: String,
+    addresses: PodAddresses,
 }
 
 /// Opens a WebSocket to the ports of a pod.
@@ -64,11 +64,11 @@ pub(super) fn open(
         CHANNELS => ports(&call.query)?,
         _ => Vec::new(),
     };
-    let address = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
     let target = Target {
         name: format!("{}_{}", pod.name_any(), pod.namespace().unwrap_or_default()),
         uid: pod.uid().unwrap_or_default(),
-        address: address.unwrap_or_default(),
+        // Not what the status says: that can be written by others than the node.
+        addresses: call.app.addresses.clone(),
     };
     let (app, is_tunnel) = (Arc::clone(&call.app), offer.protocol == TUNNEL);
     Ok(offer.accept(move |socket| async move {
@@ -106,16 +106,19 @@ fn ports(query: &Query) -> Result<Vec<u16>, Status> {
 }
 
 impl Target {
+    /// Why a port cannot be forwarded, in the words of a kubelet.
+    fn failure(&self, port: u16, why: &str) -> String {
+        let Self { name, uid, .. } = self;
+        format!("error forwarding port {port} to pod {name}, uid {uid}: {why}")
+    }
+
     /// Connects to a port.
     async fn connect(&self, port: u16) -> Result<TcpStream, String> {
-        let failed = |why: String| {
-            let Self { name, uid, .. } = self;
-            format!("error forwarding port {port} to pod {name}, uid {uid}: {why}")
-        };
-        if self.address.is_empty() {
+        let failed = |why: String| self.failure(port, &why);
+        let Some(address) = self.addresses.of(&self.uid) else {
             return Err(failed("the pod has no address yet".to_owned()));
-        }
-        let stream = dial(&self.address, port, Instant::now() + DIAL_TIME_MAX).await;
+        };
+        let stream = dial(&address.to_string(), port, Instant::now() + DIAL_TIME_MAX).await;
         let stream = stream.map_err(failed)?;
         // What is forwarded is often typed by people.
         let _ = stream.set_nodelay(true);

@@ -1,7 +1,5 @@
 //! Talks between a client and a process, over the channels of a WebSocket.
 
-mod channel;
-
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,7 +12,6 @@ use tokio_tungstenite::tungstenite::{
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-use self::channel::{Channels, ERR, Heard, OUT, STATUS};
 use crate::{
     node::{
         runtime::{
@@ -25,13 +22,14 @@ use crate::{
     },
     server::{
         App,
+        protocols::channels::{self, Channels, ERR, Heard, OUT, STATUS},
         query::Query,
         websocket::{self, HEARTBEAT, Socket},
     },
 };
 
 /// What is spoken, best first.
-pub(super) const PROTOCOLS: [&str; 2] = [channel::V5, channel::V4];
+pub(super) const PROTOCOLS: [&str; 2] = [channels::V5, channels::V4];
 
 /// How much is read from a process at once.
 const CHUNK: usize = 32 << 10;
@@ -95,7 +93,7 @@ pub(super) async fn serve(
         let Some(status) = status else { return };
         let text = status.to_string();
         let normal = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        let _ = outgoing.send(channel::message(STATUS, text.as_bytes())).await;
+        let _ = outgoing.send(channels::message(STATUS, text.as_bytes())).await;
         let _ = outgoing.send(Message::Close(Some(normal))).await;
         // The writer ends when it has written that.
         std::future::pending().await
@@ -129,7 +127,7 @@ async fn converse(
     let Talk { input, out, err, mut ending, input_end } = talk;
     // Some clients take this as the sign that everything is set up.
     let first = if out.is_some() { OUT } else { ERR };
-    outgoing.send(channel::message(first, &[])).await.ok()?;
+    outgoing.send(channels::message(first, &[])).await.ok()?;
     // Not held open by it: the end of the input must be one.
     let seat = input.as_ref().or(out.as_ref()).map(Arc::downgrade);
     let (over, is_over) = watch::channel(false);
@@ -170,7 +168,7 @@ async fn copy(
         };
         match read {
             Ok(count) if count > 0 => {
-                if outgoing.send(channel::message(channel, &chunk[..count])).await.is_err() {
+                if outgoing.send(channels::message(channel, &chunk[..count])).await.is_err() {
                     return;
                 }
             }

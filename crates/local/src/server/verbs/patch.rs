@@ -2,12 +2,11 @@
 
 use axum::{body::Body, response::Response};
 use http::StatusCode;
-use lockstep_api::{Status, decode, schema, strategy::Json};
-use lockstep_store::{patch::Patch, rest::Configuration};
-use serde_json::Value;
-use serde_saphyr::DuplicateKeyPolicy;
+use lockstep_api::{Status, schema};
+use lockstep_store::patch::Patch;
 
 use crate::server::{
+    body::configuration,
     call::{Address, Call},
     limits::read_body,
     negotiate::content_type,
@@ -59,25 +58,4 @@ pub(crate) async fn patch(
     };
     let code = if patched.is_created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(shown(call, &presenter, code, &patched.object, &patched.warnings))
-}
-
-/// Reads a configuration to apply, in YAML or JSON. Members that are there twice are a fault to the
-/// strict only.
-fn configuration(body: &[u8], is_forced: bool) -> Result<Configuration, Status> {
-    if let Ok((Value::Object(object), faults)) = decode::patch_body(body) {
-        let fault = (!faults.is_empty()).then(|| faults.join(", "));
-        return Ok(Configuration { object, is_forced, fault });
-    }
-    let refused = |error: &dyn std::fmt::Display| {
-        Status::bad_request(format!("error decoding YAML: {error}"))
-    };
-    let text = std::str::from_utf8(body).map_err(|error| refused(&error))?;
-    let fault = match serde_saphyr::from_str::<Json>(text) {
-        Ok(object) => return Ok(Configuration { object, is_forced, fault: None }),
-        Err(fault) => fault.to_string(),
-    };
-    let lenient = serde_saphyr::options! { duplicate_keys: DuplicateKeyPolicy::LastWins };
-    let object = serde_saphyr::from_str_with_options::<Json>(text, lenient);
-    let object = object.map_err(|error| refused(&error))?;
-    Ok(Configuration { object, is_forced, fault: Some(fault) })
 }

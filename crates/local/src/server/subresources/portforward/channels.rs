@@ -6,14 +6,17 @@ use tokio::{
     sync::mpsc,
 };
 use tokio_tungstenite::tungstenite::{
-    Bytes, Message,
+    Message,
     protocol::{CloseFrame, frame::coding::CloseCode},
 };
 
-use super::{CHUNK, Target, beat};
+use super::{
+    CHUNK, Target, beat,
+    pipe::{Exit, GivenUp, STUCK, pipe},
+};
 use crate::server::websocket::{self, Socket};
 
-/// How many messages may wait, for the client and for each port.
+/// How many messages may wait for the client.
 const QUEUE: usize = 16;
 
 /// Carries what goes to and comes from `ports`, until all have ended or the client goes.
@@ -30,9 +33,9 @@ pub(super) async fn serve(socket: Socket, target: Target, ports: Vec<u16>) {
     };
     let (mut inputs, mut forwards) = (Vec::new(), Vec::new());
     for (port, index) in ports.into_iter().zip((0..=254).step_by(2)) {
-        let (input, received) = mpsc::channel::<Bytes>(QUEUE);
+        let (input, received, given_up) = pipe();
         inputs.push(Some(input));
-        forwards.push(forward(&target, port, index, received, &outgoing));
+        forwards.push(forward(&target, port, index, (received, given_up), &outgoing));
     }
     let forward = async {
         join_all(forwards).await;
@@ -48,7 +51,7 @@ pub(super) async fn serve(socket: Socket, target: Target, ports: Vec<u16>) {
             // Nobody has anything to say about errors of the other side.
             let Some(slot) = input.filter(|_| channel % 2 == 0) else { continue };
             let Some(input) = slot else { continue };
-            if input.send(bytes.split_off(1)).await.is_err() {
+            if !input.push(bytes.split_off(1)).await {
                 *slot = None;
             }
         }
@@ -67,7 +70,7 @@ async fn forward(
     target: &Target,
     port: u16,
     channel: u8,
-    mut input: mpsc::Receiver<Bytes>,
+    (mut input, given_up): (Exit, GivenUp),
     outgoing: &mpsc::Sender<Message>,
 ) {
     // A client knows by it which port is which.
@@ -85,7 +88,7 @@ async fn forward(
     };
     let (mut reader, mut writer) = stream.split();
     let write = async {
-        while let Some(bytes) = input.recv().await {
+        while let Some(bytes) = input.next().await {
             if writer.write_all(&bytes).await.is_err() {
                 return;
             }
@@ -99,10 +102,15 @@ async fn forward(
             }
         }
     };
-    tokio::select! {
+    let is_stuck = tokio::select! {
         // A peer that reads no more may still have something to say.
-        () = async { write.await; std::future::pending().await } => {}
-        () = read => {}
+        () = async { write.await; std::future::pending().await } => false,
+        () = read => false,
+        () = given_up.wait() => true,
+    };
+    if is_stuck {
+        let why = target.failure(port, STUCK);
+        let _ = outgoing.send(message(channel + 1, why.as_bytes())).await;
     }
 }
 

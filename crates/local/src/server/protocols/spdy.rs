@@ -22,29 +22,41 @@ const PING: u16 = 6;
 const GOAWAY: u16 = 7;
 
 /// A stream was refused.
-pub(crate) const REFUSED_STREAM: u32 = 3;
+pub const REFUSED_STREAM: u32 = 3;
 
 /// Something that one side says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Frame {
+pub enum Frame {
     /// There is a new stream.
     Open {
+        /// Its number.
         stream: u32,
         /// Whether nothing will be sent on it.
         is_fin: bool,
+        /// What it is for.
         headers: Vec<(String, String)>,
     },
     /// A stream is accepted.
-    Reply { stream: u32 },
+    Reply {
+        /// Its number.
+        stream: u32,
+    },
     /// A part of a stream. What is sent as one may come in parts.
     Data {
+        /// The number of the stream.
         stream: u32,
         /// Whether it was the last one.
         is_fin: bool,
+        /// The part.
         bytes: Bytes,
     },
     /// A stream is given up.
-    Reset { stream: u32, code: u32 },
+    Reset {
+        /// Its number.
+        stream: u32,
+        /// Why.
+        code: u32,
+    },
     /// To be answered with the same.
     Ping(u32),
     /// There will be no more streams.
@@ -53,19 +65,23 @@ pub(crate) enum Frame {
 
 /// Why what came in is not SPDY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SpdyError {
+pub enum SpdyError {
+    /// Of another version.
     #[error("a frame of version {0} of SPDY")]
     Version(u16),
+    /// Longer than anybody needs.
     #[error("a control frame of {0} bytes")]
     TooLong(usize),
+    /// It ends before what it must have.
     #[error("a control frame that is too short")]
     TooShort,
+    /// Headers that are no headers.
     #[error("headers that cannot be read")]
     Headers,
 }
 
 /// Reads frames.
-pub(crate) struct Decoder {
+pub struct Decoder {
     buffer: BytesMut,
     /// The data frame that has begun and not ended.
     data: Option<Rest>,
@@ -79,19 +95,28 @@ struct Rest {
     left: usize,
 }
 
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Decoder {
     /// A reader of a new connection.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { buffer: BytesMut::new(), data: None, inflate: Inflate::new() }
     }
 
     /// Takes what came in. All frames in it must be taken before the next.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// The next frame that is known here; nothing when more must come in first.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, SpdyError> {
+    ///
+    /// # Errors
+    /// It is no SPDY.
+    pub fn frame(&mut self) -> Result<Option<Frame>, SpdyError> {
         loop {
             if let Some(rest) = &mut self.data {
                 let count = rest.left.min(self.buffer.len());
@@ -171,18 +196,24 @@ fn control(
 }
 
 /// Writes frames.
-pub(crate) struct Encoder {
+pub struct Encoder {
     deflate: Deflate,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Encoder {
     /// A writer of a new connection.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { deflate: Deflate::new() }
     }
 
     /// The bytes of a frame, which must be those that follow the ones before.
-    pub(crate) fn write(&mut self, frame: &Frame) -> Vec<u8> {
+    pub fn write(&mut self, frame: &Frame) -> Vec<u8> {
         match frame {
             Frame::Open { stream, is_fin, headers } => {
                 let mut payload = stream.to_be_bytes().to_vec();

@@ -16,7 +16,7 @@ fn headers(port: &str) -> Vec<(String, String)> {
 fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<Vec<Frame>, SpdyError> {
     decoder.push(bytes);
     let mut frames = Vec::new();
-    while let Some(frame) = decoder.next()? {
+    while let Some(frame) = decoder.frame()? {
         frames.push(frame);
     }
     Ok(frames)

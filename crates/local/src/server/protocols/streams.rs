@@ -4,31 +4,49 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::server::spdy::{Frame, REFUSED_STREAM};
+use super::spdy::{Frame, REFUSED_STREAM};
 
 /// How many streams a client may have open: two for each of its connections.
 const STREAMS_MAX: usize = 4096;
 
 /// Something to be done because of what a client said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Say this to the client.
     Send(Frame),
     /// Connect to a port for these two streams.
-    Connect { data: u32, error: u32, port: u16 },
+    Connect {
+        /// The stream of what is carried.
+        data: u32,
+        /// The stream of what goes wrong.
+        error: u32,
+        /// The port.
+        port: u16,
+    },
     /// Pass this on to the port of a stream.
-    Input { data: u32, bytes: Bytes },
+    Input {
+        /// The stream.
+        data: u32,
+        /// What came on it.
+        bytes: Bytes,
+    },
     /// Nothing more will come for the port of a stream.
-    InputEnd { data: u32 },
+    InputEnd {
+        /// The stream.
+        data: u32,
+    },
     /// The client wants to hear no more of a stream.
-    Drop { data: u32 },
+    Drop {
+        /// The stream.
+        data: u32,
+    },
     /// The client goes.
     Leave,
 }
 
 /// The streams of one tunnel.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub struct Streams {
     /// Which sort each open stream is.
     open: BTreeMap<u32, Sort>,
     /// Streams for errors, by request, whose data stream has not come.
@@ -46,7 +64,7 @@ enum Sort {
 
 impl Streams {
     /// What a frame comes to.
-    pub(super) fn hear(&mut self, frame: Frame) -> Vec<Step> {
+    pub fn hear(&mut self, frame: Frame) -> Vec<Step> {
         match frame {
             Frame::Open { stream, headers, .. } => self.opened(stream, &headers),
             Frame::Data { stream, is_fin, bytes } => {
@@ -83,7 +101,7 @@ impl Streams {
     }
 
     /// Notes that both streams of a connection have ended on our side.
-    pub(super) fn closed(&mut self, data: u32, error: u32) {
+    pub fn closed(&mut self, data: u32, error: u32) {
         self.open.remove(&data);
         self.open.remove(&error);
     }

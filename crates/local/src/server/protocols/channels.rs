@@ -4,36 +4,41 @@ use serde::Deserialize;
 use tokio_tungstenite::tungstenite::Message;
 
 /// The protocol in which a client can say that its input has ended.
-pub(super) const V5: &str = "v5.channel.k8s.io";
+pub const V5: &str = "v5.channel.k8s.io";
 /// The one before.
-pub(super) const V4: &str = "v4.channel.k8s.io";
+pub const V4: &str = "v4.channel.k8s.io";
 
 const INPUT: u8 = 0;
 /// Standard output.
-pub(super) const OUT: u8 = 1;
+pub const OUT: u8 = 1;
 /// Standard error.
-pub(super) const ERR: u8 = 2;
+pub const ERR: u8 = 2;
 /// How it ended.
-pub(super) const STATUS: u8 = 3;
+pub const STATUS: u8 = 3;
 const SIZE: u8 = 4;
 const END: u8 = 255;
 
 /// How the channels of a protocol are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Channels {
+pub struct Channels {
     /// Whether a channel can end by itself.
     has_end: bool,
 }
 
 /// What a client says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard<'a> {
+pub enum Heard<'a> {
     /// Something for the process to read.
     Input(&'a [u8]),
     /// There is no more to read.
     InputEnd,
     /// How large the client's terminal is.
-    Size { columns: u16, rows: u16 },
+    Size {
+        /// Characters in a line.
+        columns: u16,
+        /// Lines.
+        rows: u16,
+    },
     /// Nothing that means anything.
     Nothing,
 }
@@ -47,12 +52,12 @@ struct Size {
 
 impl Channels {
     /// Those of a protocol.
-    pub(super) fn of(protocol: &str) -> Self {
+    pub fn of(protocol: &str) -> Self {
         Self { has_end: protocol == V5 }
     }
 
     /// Reads one message.
-    pub(super) fn hear(self, message: &[u8]) -> Heard<'_> {
+    pub fn hear(self, message: &[u8]) -> Heard<'_> {
         match message.split_first() {
             Some((&INPUT, bytes)) => Heard::Input(bytes),
             Some((&SIZE, text)) => match serde_json::from_slice(text) {
@@ -66,7 +71,7 @@ impl Channels {
 }
 
 /// Makes a message.
-pub(super) fn message(channel: u8, bytes: &[u8]) -> Message {
+pub fn message(channel: u8, bytes: &[u8]) -> Message {
     let mut message = Vec::with_capacity(bytes.len() + 1);
     message.push(channel);
     message.extend_from_slice(bytes);

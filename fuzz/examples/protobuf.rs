@@ -1,0 +1,4 @@
+//! The program of the target.
+#![no_main]
+
+lockstep_fuzz::program!(protobuf);

@@ -1,0 +1,49 @@
+//! How long something may take, by the clock of the thread that does it: others on the machine
+//! do not count.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What a few KB may take, in a build that is watched and hardly optimised: some hundred times what
+/// they do take.
+const LIMIT: Duration = Duration::from_millis(500);
+/// How long an input is made to see whether time grows faster than inputs do.
+const STRETCHED: usize = 64 << 10;
+
+/// Runs something that must not take long.
+///
+/// # Panics
+/// When it does.
+pub fn bounded<T>(run: impl FnOnce() -> T) -> T {
+    let before = clock();
+    let done = run();
+    let took = clock().saturating_sub(before);
+    assert!(took < LIMIT, "it takes too long: {took:?}");
+    done
+}
+
+/// Runs something, and sometimes once more with an input that is much longer: with its bytes again
+/// and again, and with those of its middle again and again between those around.
+///
+/// # Panics
+/// When that takes long.
+pub fn bounded_and_stretched<T>(bytes: &[u8], run: impl Fn(&[u8]) -> T) -> T {
+    // By the input itself: what was found once is found again.
+    let sum = bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(*byte));
+    if !bytes.is_empty() && sum.is_multiple_of(64) {
+        let (head, rest) = bytes.split_at(bytes.len() / 3);
+        let (middle, tail) = rest.split_at(rest.len() / 2);
+        bounded(|| drop(run(&bytes.repeat(STRETCHED / bytes.len()))));
+        if !middle.is_empty() {
+            let middle = middle.repeat(STRETCHED / middle.len());
+            bounded(|| drop(run(&[head, &middle, tail].concat())));
+        }
+    }
+    bounded(|| run(bytes))
+}
+
+fn clock() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}
