@@ -25,6 +25,7 @@ mod respond;
 mod reviews;
 mod spdy;
 mod subresources;
+mod top;
 mod verbs;
 mod websocket;
 
@@ -41,6 +42,7 @@ use crate::{
 };
 pub use limits::Limits;
 pub use reviews::register as register_reviews;
+pub use top::register as register_usage;
 
 /// What the server is made of.
 pub struct Parts {
@@ -56,6 +58,8 @@ pub struct Parts {
     pub limits: Limits,
     /// Where the node keeps the logs of pods, if there is a node.
     pub logs: Option<NodeDirs>,
+    /// What the node of this machine is called, if there is one.
+    pub node_name: Option<String>,
     /// What the controllers of this process count.
     pub controllers: Arc<lockstep_operator::metrics::Metrics>,
 }
@@ -76,6 +80,8 @@ pub(crate) struct App {
     pub(crate) documents: openapi::Documents,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) logs: Option<NodeDirs>,
+    pub(crate) node_name: Option<String>,
+    pub(crate) last_look: top::LastLook,
     connections_max: usize,
 }
 
@@ -90,6 +96,8 @@ impl Server {
             roles: authorize::RoleCache::default(),
             names: parts.names,
             logs: parts.logs,
+            node_name: parts.node_name,
+            last_look: top::LastLook::default(),
             gate: limits::Gate::new(parts.limits),
             documents: openapi::Documents::default(),
             stop: watch::Sender::new(false),
