@@ -1,5 +1,6 @@
 //! Measurements against the budgets of the design.
 
+mod api;
 mod kubernetes;
 
 use std::process::Command;
@@ -31,6 +32,8 @@ enum Subject {
     JobsetKubernetes,
     /// Queues: admissions of thousands of workloads, in-process and over HTTP; what a cycle costs.
     Queue,
+    /// The API server against a real one: how long kubectl takes, what requests cost.
+    Api,
     /// Restarts in place: thousands of agents over real sockets.
     Restart,
 }
@@ -43,6 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Subject::Jobset => "jobset",
         Subject::Queue => "queue",
         Subject::Restart => "restart",
+        Subject::Api => return api::run(&options.arguments),
         Subject::JobsetKubernetes => {
             let parse = |size: &String| size.parse().with_context(|| format!("{size} is no size"));
             let sizes = options.arguments.iter().map(parse).collect::<Result<Vec<usize>>>()?;

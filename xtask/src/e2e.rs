@@ -1,6 +1,7 @@
 //! End-to-end checks: the real binary, real kubectl, real processes.
 
 mod check;
+mod clients;
 mod conformance;
 mod crash;
 mod differential;
@@ -8,7 +9,7 @@ mod kubectl;
 mod pytorch;
 mod restart;
 mod unprivileged;
-mod up;
+pub(crate) mod up;
 mod valkey;
 
 use std::path::PathBuf;
@@ -38,6 +39,8 @@ pub(crate) struct Options {
 enum Suite {
     /// Unmodified kubectl, two versions of it.
     Kubectl,
+    /// Client libraries: Python's, client-go, kube-rs over TCP and in-process.
+    Clients,
     /// kill -9 under load, damaged files, full disks.
     Crash,
     /// `down` and `up`, kill -9 and `up`, again and again while pods run.
@@ -59,6 +62,7 @@ enum Suite {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let all = [
         Suite::Kubectl,
+        Suite::Clients,
         Suite::Conformance,
         Suite::Differential,
         Suite::Crash,
@@ -76,6 +80,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for suite in suites {
         let outcome = match suite {
             Suite::Kubectl => kubectl::run(&binary, &options.part),
+            Suite::Clients => clients::run(&binary),
             Suite::Crash => crash::run(&binary),
             Suite::Restart => restart::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),

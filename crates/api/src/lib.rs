@@ -30,6 +30,7 @@ pub mod quote;
 pub mod rbac;
 pub mod re2;
 pub mod reasons;
+pub mod refused;
 pub mod resource;
 pub mod schema;
 pub mod selector;

@@ -13,6 +13,7 @@ use std::{collections::BTreeMap, fmt::Write, sync::LazyLock};
 use serde_json::{Value, json};
 
 use crate::{
+    refused,
     resource::{Registry, Resource},
     schema,
 };
@@ -92,6 +93,10 @@ fn document(registry: &Registry, group: &str, version: &str) -> Document {
     body.push_str(r#","components":{"schemas":{"#);
     for (at, (name, schema)) in closure(&paths, &served).iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
+        let _ = write!(body, "{comma}\"{name}\":{schema}");
+    }
+    for (name, schema) in served.iter().filter_map(|resource| refused::schema(resource)) {
+        let comma = if body.ends_with('{') { "" } else { "," };
         let _ = write!(body, "{comma}\"{name}\":{schema}");
     }
     let _ = write!(body, "}},\"securitySchemes\":{}}}}}", security_schemes());

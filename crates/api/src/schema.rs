@@ -223,7 +223,7 @@ impl SchemaNode {
     }
 
     /// Whether the struct here has a form in protobuf.
-    pub(crate) fn has_protobuf(&self) -> bool {
+    pub fn has_protobuf(&self) -> bool {
         self.node.fields.iter().any(|field| !field.proto.is_empty())
     }
 

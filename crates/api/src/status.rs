@@ -202,6 +202,14 @@ impl Status {
         Self::failure(405, "MethodNotAllowed", message).with_details(about(resource, ""))
     }
 
+    /// 405 about a kind that is known by name only, with what to use instead.
+    pub fn refused(resource: &Resource, instead: &str) -> Self {
+        let mut status = Self::method_not_allowed(resource, "create");
+        status.message.push_str(": ");
+        status.message.push_str(instead);
+        status
+    }
+
     /// 406: none of the accepted media types can be served.
     pub fn not_acceptable(accepted: &[&str]) -> Self {
         let message =

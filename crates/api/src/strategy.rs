@@ -108,6 +108,12 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// Why there are no objects of this kind and what to use instead, for kinds that are known by
+    /// name only.
+    fn refusal(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Says what cannot be meant in an object that the API takes all the same. A warning of the API
     /// server; an error of `lockstep validate`.
     fn lint(&self, _object: &Json) -> ErrorList {

@@ -10,7 +10,7 @@ use lockstep_api::{
     builtin,
     decode::{self, FieldValidation},
     field::{FieldError, Path},
-    meta,
+    meta, refused,
     resource::{Registry, Resource},
     schema,
     strategy::WriteContext,
@@ -193,8 +193,13 @@ fn find(registry: &Registry, manifest: &Manifest) -> Verdict {
     let (kind, served) = (manifest.kind(), manifest.api_version());
     let (group, version) = served.split_once('/').unwrap_or(("", served));
     let Some(resource) = registry.by_kind(group, version, kind) else {
-        let hint = near_kind(registry, served, kind);
-        let what = format!("no matches for kind {kind:?} in version {served:?}{hint}");
+        let what = match refused::instead_of(group, version, kind) {
+            Some(instead) => format!("{kind}: {instead}"),
+            None => {
+                let hint = near_kind(registry, served, kind);
+                format!("no matches for kind {kind:?} in version {served:?}{hint}")
+            }
+        };
         verdict.problems.push(problem("kind", what));
         return verdict;
     };

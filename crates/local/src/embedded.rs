@@ -15,7 +15,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lockstep_api::builtin;
+use lockstep_api::{builtin, refused};
 use lockstep_operator::{
     exclusive,
     job::{self, JobOptions},
@@ -46,7 +46,7 @@ use crate::{
         fake::{self, FakeOptions},
     },
     scheduler::{self, SchedulerOptions},
-    server::{Limits, Parts, Server, register_reviews},
+    server::{Limits, Parts, Server, register_reviews, register_usage},
     tls::{Authority, TlsError},
 };
 
@@ -186,6 +186,8 @@ impl Embedded {
         };
         let mut registry = builtin::registry_with(options.configuration.feature_gates);
         register_reviews(&mut registry);
+        register_usage(&mut registry);
+        refused::register(&mut registry);
         let cluster = Cluster::open(cluster::Options {
             registry,
             data_dir: options.data_dir.clone(),
@@ -209,6 +211,7 @@ impl Embedded {
             names: names(&options.node_name),
             limits: options.limits,
             logs: folders.as_ref().map(|folders| folders.dirs.clone()),
+            node_name: options.node.is_some().then(|| options.node_name.clone()),
             controllers: Arc::clone(&metrics),
         });
         let port = listener.as_ref().map(|(_, bound)| bound.port());

@@ -14,4 +14,5 @@ pub mod runtime;
 pub mod shim;
 pub mod sources;
 pub mod status;
+pub(crate) mod usage;
 pub mod volumes;

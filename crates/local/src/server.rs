@@ -26,6 +26,7 @@ mod request;
 mod respond;
 mod reviews;
 mod subresources;
+mod top;
 mod verbs;
 mod websocket;
 
@@ -42,6 +43,7 @@ use crate::{
 };
 pub use limits::Limits;
 pub use reviews::register as register_reviews;
+pub use top::register as register_usage;
 
 /// What the server is made of.
 pub struct Parts {
@@ -57,6 +59,8 @@ pub struct Parts {
     pub limits: Limits,
     /// Where the node keeps the logs of pods, if there is a node.
     pub logs: Option<NodeDirs>,
+    /// What the node of this machine is called, if there is one.
+    pub node_name: Option<String>,
     /// What the controllers of this process count.
     pub controllers: Arc<lockstep_operator::metrics::Metrics>,
 }
@@ -78,6 +82,8 @@ pub(crate) struct App {
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) logs: Option<NodeDirs>,
     pub(crate) addresses: PodAddresses,
+    pub(crate) node_name: Option<String>,
+    pub(crate) last_look: top::LastLook,
     connections_max: usize,
 }
 
@@ -93,6 +99,8 @@ impl Server {
             names: parts.names,
             logs: parts.logs,
             addresses: PodAddresses::default(),
+            node_name: parts.node_name,
+            last_look: top::LastLook::default(),
             gate: limits::Gate::new(parts.limits),
             documents: openapi::Documents::default(),
             stop: watch::Sender::new(false),

@@ -11,6 +11,7 @@ mod api {
     mod jobsets;
     mod lists;
     mod queues;
+    mod refused;
     mod roles;
     mod shapes;
     mod subresources;

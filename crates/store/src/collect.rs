@@ -96,6 +96,11 @@ pub fn candidates(
     if needs_look(table, &event.object, event.before.as_deref()) {
         found.push((Arc::clone(table), Arc::clone(&event.key)));
     }
+    // A namespace that goes says what it waits for, and for whom.
+    let is_held = |object: &Object| (object.meta.is_deleting(), object.meta.finalizers.clone());
+    if meta.is_deleting() && event.before.as_deref().map(is_held) != Some(is_held(&event.object)) {
+        found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+    }
     let began = |is_so: fn(&Object) -> bool| {
         is_so(&event.object) && !event.before.as_deref().is_some_and(is_so)
     };

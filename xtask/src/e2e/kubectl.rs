@@ -8,8 +8,10 @@ mod jobs;
 mod jobsets;
 mod objects;
 pub(crate) mod pods;
+mod refused;
 mod server;
 mod tokens;
+mod usage;
 mod watches;
 
 use std::path::Path;
@@ -45,6 +47,10 @@ pub(crate) enum Part {
     Tokens,
     /// CronJobs.
     Cronjobs,
+    /// Kinds that are not served.
+    Refused,
+    /// What pods and the node use.
+    Usage,
     /// Callers without rights.
     Strangers,
 }
@@ -75,6 +81,8 @@ pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
                 Part::Exec => exec::checks(&mut suite, folder.path()),
                 Part::Tokens => tokens::checks(&mut suite),
                 Part::Cronjobs => cronjobs::checks(&mut suite),
+                Part::Refused => refused::checks(&mut suite),
+                Part::Usage => usage::checks(&mut suite),
                 Part::Strangers => server::strangers(&mut suite, &up.kubeconfig(), folder.path()),
             }
         }

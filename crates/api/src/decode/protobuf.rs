@@ -30,7 +30,10 @@ pub fn protobuf_to_json(body: &[u8]) -> Result<Vec<u8>, Status> {
     let Envelope { api_version, kind, raw } = envelope;
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
     let given = Gvk { group, version, kind: &kind };
-    let Some(node) = given.schema() else {
+    // Options are of every group and version: typed clients send those of the object they delete.
+    let options = Gvk { group: "", version: "v1", kind: "DeleteOptions" };
+    let node = if kind == options.kind { options.schema() } else { given.schema() };
+    let Some(node) = node else {
         return Err(Status::bad_request(format!(
             "no kind {kind:?} is registered for version {api_version:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\""

@@ -1,6 +1,8 @@
 //! Namespace: where other objects live. It goes in two steps: it is marked, and removed once
 //! `spec.finalizers` is empty.
 
+pub mod conditions;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 

@@ -5,7 +5,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{REFERENCE, closure, hash, paths};
-use crate::resource::{Registry, Resource};
+use crate::{
+    refused,
+    resource::{Registry, Resource},
+};
 
 /// The document, in both encodings.
 #[derive(Clone, Debug)]
@@ -27,6 +30,7 @@ pub fn document(registry: &Registry) -> Swagger {
             let schema = serde_json::from_str(text).ok()?;
             Some((name.to_owned(), downgraded(schema)))
         })
+        .chain(served.iter().filter_map(|resource| refused::schema(resource)))
         .collect();
     let protobuf = encode(&definitions);
     let json = json!({

@@ -26,6 +26,7 @@ pub use self::launch::{
     Console, ContainerId, Credentials, ExecOutcome, Exited, Input, Launch, LimitedBy, Limits,
     Mount, Recovered, RecoveredState, RuntimeEvent, Started,
 };
+pub(crate) use self::orphans::shim_pid;
 pub use super::shim::wire::{Isolation, LogRotation};
 
 use self::attend::Handle;

@@ -7,10 +7,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::{
     call::{Address, Call},
     error::{page_not_found, wrong_method},
+    negotiate,
     request::{ResourcePath, Verb},
     respond,
     reviews::{self, is_review},
-    subresources, verbs,
+    subresources,
+    top::{self, is_usage},
+    verbs,
 };
 
 /// Answers a request about objects.
@@ -29,6 +32,7 @@ pub(crate) async fn resource(
     };
     check_path(resource, &path)?;
     check_verb(resource, &path)?;
+    refuse(resource, &path, &call)?;
     let deprecation = resource.strategy.deprecation();
     let address = Address {
         resource: resource.clone(),
@@ -45,6 +49,18 @@ pub(crate) async fn resource(
     Ok(response)
 }
 
+/// Refuses new objects of kinds that are known by name only. All else about them is answered as
+/// for any kind of which there happens to be nothing.
+fn refuse(resource: &Resource, path: &ResourcePath, call: &Call) -> Result<(), Status> {
+    let Some(instead) = resource.strategy.refusal() else { return Ok(()) };
+    let is_creation = match path.verb {
+        Verb::Create => true,
+        Verb::Patch => negotiate::content_type(&call.headers).as_deref() == Some(verbs::APPLY),
+        _ => false,
+    };
+    if is_creation { Err(Status::refused(resource, instead)) } else { Ok(()) }
+}
+
 /// Answers a request about objects themselves.
 async fn answer(
     call: &Call,
@@ -54,7 +70,9 @@ async fn answer(
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
     match verb {
+        Verb::Get if is_usage(&address.resource) => top::one(call, address).await,
         Verb::Get => verbs::get(call, address),
+        Verb::List if is_usage(&address.resource) => top::all(call, address).await,
         Verb::List => verbs::list(call, address).await,
         Verb::Watch => verbs::watch(call, address, permit).await,
         Verb::Create if is_review(&address.resource) => reviews::answer(call, address, body).await,

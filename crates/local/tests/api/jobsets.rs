@@ -49,6 +49,10 @@ async fn spec_and_status_are_written_apart() {
     assert_eq!(updated["spec"]["suspend"], true);
     let scale = api.get(&format!("{path}/scale")).await;
     assert_eq!(scale.code, 404);
+    // Only built-in kinds say how their lists are merged.
+    let strategic = api.patch(&path, "strategic", "{}").await;
+    assert_eq!(strategic.code, 415, "{}", strategic.text);
+    assert!(strategic.message().contains("application/merge-patch+json"), "{}", strategic.text);
 }
 
 // rule: jobset 1.1

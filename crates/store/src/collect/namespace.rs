@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lockstep_api::{
     Resource, json,
+    kinds::namespace::conditions::{self, Remaining},
     strategy::{Json, Propagation},
 };
 use serde_json::Value;
@@ -19,17 +20,36 @@ use crate::{
 /// The table of namespaces.
 pub(super) const TABLE: &str = "namespaces";
 
-/// What to do about a namespace that is being deleted: nothing as long as something is in it. What
-/// is in it is looked at on its own, each object once, however much there is.
+/// What to do about a namespace that is being deleted: nothing as long as something in it was not
+/// asked to go. That is looked at on its own, each object once, however much there is. Then the
+/// namespace says what it waits for, and goes when that is nothing.
 pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>) -> Vec<Change> {
-    let name = &*namespace.meta.name;
-    if contents(view.snapshot, view.catalog, name).next().is_some() {
-        return Vec::new();
-    }
+    let Some(remaining) = remaining(view, &namespace.meta.name) else { return Vec::new() };
     let mut json = namespace.json();
-    release(&mut json);
+    let is_told = !conditions::update(&mut json, &remaining, view.context.now);
+    if is_told && remaining == Remaining::default() {
+        release(&mut json);
+    }
     let plan = rest::rewrite(&view.scene(resource, ""), namespace, json);
     (!plan.change.ops.is_empty()).then_some(plan.change).into_iter().collect()
+}
+
+/// What is left in the namespace `name`; none when not all of it was asked to go yet.
+fn remaining(view: &View<'_>, name: &str) -> Option<Remaining> {
+    let mut remaining = Remaining::default();
+    for (table, kind) in view.catalog.tables().filter(|(_, kind)| kind.is_namespaced()) {
+        for (_, object) in view.snapshot.range(table, Some(name), None) {
+            if !object.meta.is_deleting() {
+                return None;
+            }
+            let resource = format!("{}.{}", kind.plural, kind.group);
+            *remaining.resources.entry(resource).or_default() += 1;
+            for finalizer in &object.meta.finalizers {
+                *remaining.finalizers.entry(finalizer.to_string()).or_default() += 1;
+            }
+        }
+    }
+    Some(remaining)
 }
 
 /// Deletes what is in a namespace that goes.

@@ -125,6 +125,20 @@ fn a_namespace_goes_after_its_contents() {
     assert_eq!(gone.json()["status"]["phase"], "Terminating");
     world.collect();
     assert_eq!(names(&world), ["a"]);
+    let held = world.get("namespaces", "n").unwrap();
+    let said = |kind: &str| {
+        let conditions = held["status"]["conditions"].as_array().unwrap();
+        conditions.iter().find(|one| one["type"] == kind).unwrap()["message"].clone()
+    };
+    assert_eq!(
+        said("NamespaceContentRemaining"),
+        "Some resources are remaining: configmaps. has 1 resource instances"
+    );
+    assert_eq!(
+        said("NamespaceFinalizersRemaining"),
+        "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource \
+         instances"
+    );
     let refused = world.create("configmaps", "n", config("c", &[], &[])).unwrap_err();
     assert_eq!((refused.code, refused.reason.as_str()), (403, "Forbidden"));
     assert_eq!(refused.details.unwrap().causes[0].reason, "NamespaceTerminating");
@@ -148,6 +162,8 @@ fn a_namespace_somebody_holds_is_emptied_all_the_same() {
     assert_eq!(names(&world), [""; 0]);
     let mut held = world.get("namespaces", "n").unwrap();
     assert!(held["spec"].get("finalizers").is_none(), "{held:?}");
+    let conditions = held["status"]["conditions"].as_array().unwrap();
+    assert!(conditions.iter().all(|one| one["status"] == "False"), "{conditions:?}");
     held["metadata"].as_object_mut().unwrap().remove("finalizers");
     world.update("namespaces", None, ("", "n"), held).unwrap();
     assert!(world.get("namespaces", "n").is_none());

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::e2e::check::{Check, Suite};
 
-/// Checks 1 to 11, 30 and 64.
+/// Checks 1 to 11 and 30.
 pub(super) fn checks(suite: &mut Suite) {
     suite.check("1 version", Check::new("version").out("Server Version: v1.36.4"));
     let versions = Check::new("api-versions").out("v1\n").out("batch/v1\n").out("events.k8s.io/v1");
@@ -44,8 +44,6 @@ pub(super) fn checks(suite: &mut Suite) {
     suite.check("30 explain a field", explain.out("FIELDS:").out("imagePullPolicy"));
     let explain = Check::new("explain pod --recursive");
     suite.check("30 explain all fields", explain.out("restartPolicy").out("emptyDir"));
-    let top = Check::new("top nodes").code(1).err("Metrics API not available");
-    suite.check("64 no metrics API", top);
 }
 
 /// Check 63: those who have no business here.

@@ -95,6 +95,20 @@ fn fields_of_newer_clients_are_skipped() {
     assert_eq!(namespace["metadata"]["name"], json!("n"));
 }
 
+/// Typed clients send the options of the group and version that the object is of.
+#[test]
+fn options_are_of_every_group_and_version() {
+    for version in ["v1", "batch/v1", "jobset.x-k8s.io/v1alpha2"] {
+        // gracePeriodSeconds is field 1.
+        let body = protobuf_to_json(&envelope(version, "DeleteOptions", &[8, 5])).unwrap();
+        let options: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            (&options["gracePeriodSeconds"], &options["apiVersion"]),
+            (&json!(5), &json!(version))
+        );
+    }
+}
+
 #[test]
 fn bodies_that_cannot_be_read_are_refused_with_a_reason() {
     let namespace = |raw: &[u8]| envelope("v1", "Namespace", raw);

@@ -75,6 +75,12 @@ pub(super) fn recorded_state(dir: &Path) -> Option<State> {
     (state.boot_id == crate::node::shim::boot_id()).then_some(state)
 }
 
+/// The process id of the shim of the container whose folder is `dir`, if it wrote one down in this
+/// boot.
+pub(crate) fn shim_pid(dir: &Path) -> Option<u32> {
+    recorded_state(dir).map(|state| state.shim_pid)
+}
+
 /// The mount namespace of a shim, kept from going away.
 ///
 /// Processes of a container whose shim is gone are known by it. The kernel gives the number of a

@@ -18,7 +18,8 @@ use crate::server::{
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
+/// Server-side apply.
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
 /// Changes an object, or the part the subresource `sub` stands for.
 pub(crate) async fn patch(
@@ -30,7 +31,8 @@ pub(crate) async fn patch(
     let resource = &address.resource;
     let presenter = Presenter::of_one(call, resource)?;
     // Only built-in kinds say which of their lists have keys.
-    let is_built_in = schema::of(&resource.group, &resource.version, &resource.kind).is_some();
+    let schema = schema::of(&resource.group, &resource.version, &resource.kind);
+    let is_built_in = schema.is_some_and(|schema| schema.has_protobuf());
     let accepted: &[&str] =
         if is_built_in { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] };
     let kind = match content_type(&call.headers).as_deref() {
@@ -38,7 +40,10 @@ pub(crate) async fn patch(
         // The Python client says nothing and means the kind's own way.
         None => Some(if is_built_in { STRATEGIC } else { MERGE }),
     };
-    let kind = kind.ok_or_else(Status::unsupported_patch)?;
+    let kind = kind.ok_or_else(|| match is_built_in {
+        true => Status::unsupported_patch(),
+        false => Status::unsupported_media_type(accepted),
+    })?;
     let body = read_body(body).await?;
     let cluster = &call.app.cluster;
     let patched = if kind == APPLY {

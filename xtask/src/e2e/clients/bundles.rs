@@ -1,0 +1,83 @@
+//! Bundles of definitions and roles, ours and those of strangers, as they are published: kubectl
+//! applies them on either side without an error.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result};
+
+use super::on_a_cluster;
+use crate::{
+    e2e::check::{Check, Suite, Summary},
+    kubectl, shell,
+};
+
+/// Modules that have manifests in their folder `config/components`.
+const STRANGERS: [(&str, &str, &str); 2] =
+    [("JobSet", "sigs.k8s.io/jobset", "v0.10.1"), ("Kueue", "sigs.k8s.io/kueue", "v0.14.0")];
+
+/// Applies all of them to one cluster.
+pub(super) fn run(binary: &Path) -> Result<Summary> {
+    let kubectl = kubectl::binary(kubectl::VERSIONS[0])?;
+    let mut strangers = Vec::new();
+    for (name, module, version) in STRANGERS {
+        strangers.push((name, module_folder(module, version)?.join("config/components")));
+    }
+    on_a_cluster("bundles", &kubectl, binary, |suite, _| {
+        suite.check("a namespace", Check::new("create namespace system").out("created"));
+        for (name, folder) in &strangers {
+            both_ways(suite, &format!("roles of {name}"), &format!("-k {}/rbac", folder.display()));
+        }
+        if !serves_definitions(suite) {
+            println!("    -       definitions are not served: theirs and ours are left out");
+            return;
+        }
+        let ours = shell::root().join("deploy/crds");
+        server_then_client(suite, "definitions of ours", &format!("-f {}", ours.display()));
+        for (name, folder) in &strangers {
+            // On the server's side only: their descriptions do not fit into the annotation in which
+            // kubectl keeps what was applied last.
+            let apply =
+                format!("apply --server-side --force-conflicts -k {}/crd", folder.display());
+            let check = Check::new(&apply).out("serverside-applied");
+            suite.check(&format!("definitions of {name}"), check);
+        }
+    })
+}
+
+/// Applies a bundle on the server's side, twice, then on the client's.
+fn server_then_client(suite: &mut Suite, name: &str, what: &str) {
+    let server = Check::new(&format!("apply --server-side {what}")).out("serverside-applied");
+    suite.check(&format!("{name}: on the server's side"), server.clone());
+    suite.check(&format!("{name}: again"), server);
+    let after = Check::new(&format!("apply {what}"));
+    suite.check(&format!("{name}: then on the client's side"), after);
+}
+
+/// The same, and afresh on the client's side, twice.
+fn both_ways(suite: &mut Suite, name: &str, what: &str) {
+    server_then_client(suite, name, what);
+    let delete = Check::new(&format!("delete {what}")).out("deleted");
+    suite.check(&format!("{name}: deleted"), delete);
+    let client = Check::new(&format!("apply {what}"));
+    suite.check(&format!("{name}: on the client's side"), client.clone().out("created"));
+    suite.check(&format!("{name}: again, nothing changes"), client.out_lacks("configured"));
+}
+
+/// Whether definitions can be created at all.
+fn serves_definitions(suite: &Suite) -> bool {
+    let asked = suite.ask("api-resources --api-group=apiextensions.k8s.io --verbs=create -o name");
+    asked.out.contains("customresourcedefinitions")
+}
+
+/// Where the files of a published module are.
+fn module_folder(module: &str, version: &str) -> Result<PathBuf> {
+    let mut download = Command::new("go");
+    download.args(["mod", "download", "-json", &format!("{module}@{version}")]);
+    let said = shell::output(download.current_dir(std::env::temp_dir()))?;
+    let said: serde_json::Value = serde_json::from_str(&said).context("what go said is no JSON")?;
+    let folder = said["Dir"].as_str().with_context(|| format!("{module} has no folder"))?;
+    Ok(PathBuf::from(folder))
+}
