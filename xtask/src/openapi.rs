@@ -44,6 +44,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "Status",
         ],
     ),
+    ("apiextensions.k8s.io", "v1", &["CustomResourceDefinition"]),
     ("authentication.k8s.io", "v1", &["SelfSubjectReview", "TokenRequest", "TokenReview"]),
     (
         "authorization.k8s.io",
@@ -55,6 +56,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "SubjectAccessReview",
         ],
     ),
+    ("autoscaling", "v1", &["Scale"]),
     ("batch", "v1", &["CronJob", "Job"]),
     ("coordination.k8s.io", "v1", &["Lease"]),
     ("discovery.k8s.io", "v1", &["EndpointSlice"]),
@@ -286,8 +288,8 @@ fn go_types(scratch: &Path) -> Result<Types> {
     fs::write(
         scratch.join("go.mod"),
         format!(
-            "module scratch\ngo 1.24\nrequire (\n\tk8s.io/api {STAGING}\n\tk8s.io/apimachinery \
-             {STAGING}\n)\n"
+            "module scratch\ngo 1.24\nrequire (\n\tk8s.io/api {STAGING}\n\t\
+             k8s.io/apiextensions-apiserver {STAGING}\n\tk8s.io/apimachinery {STAGING}\n)\n"
         ),
     )?;
     go(scratch, &["mod", "tidy"])?;

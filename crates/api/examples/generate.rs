@@ -12,7 +12,7 @@ fn main() {
 
 /// The text of each generated file, by its path in the repository.
 fn texts() -> BTreeMap<String, String> {
-    let Generated { schemas, types, definitions } = generate::files();
+    let Generated { schemas, types, definitions, listed } = generate::files();
     let mut texts: BTreeMap<String, String> = definitions
         .iter()
         .map(|(name, definition)| {
@@ -22,6 +22,7 @@ fn texts() -> BTreeMap<String, String> {
         .collect();
     texts.insert("crates/api/openapi/custom-schemas.json".to_owned(), schemas);
     texts.insert("crates/api/openapi/custom-types.json".to_owned(), types);
+    texts.insert("crates/api/openapi/definitions.json".to_owned(), listed);
     texts
 }
 

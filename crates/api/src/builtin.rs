@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    definition::{self, DefinitionStrategy},
     gates::Gates,
     job::{CronJobStrategy, JobStrategy},
     jobset::{self, JobSetStrategy},
@@ -102,6 +103,17 @@ fn core() -> Vec<Resource> {
 fn groups(gates: Gates) -> Vec<Resource> {
     use Scope::{Cluster, Namespaced};
     vec![
+        resource(
+            (definition::GROUP, "v1"),
+            definition::PLURAL,
+            "CustomResourceDefinition",
+            Cluster,
+            DefinitionStrategy,
+        )
+        .short("crd")
+        .short("crds")
+        .category("api-extensions")
+        .below("status", STATUS),
         resource(("batch", "v1"), "cronjobs", "CronJob", Namespaced, CronJobStrategy)
             .short("cj")
             .category("all")
@@ -272,6 +284,7 @@ mod tests {
                 "v1/secrets",
                 "v1/serviceaccounts",
                 "v1/services",
+                "apiextensions.k8s.io/v1/customresourcedefinitions",
                 "batch/v1/cronjobs",
                 "batch/v1/jobs",
                 "coordination.k8s.io/v1/leases",

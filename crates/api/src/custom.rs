@@ -11,8 +11,22 @@ pub mod generate;
 mod printed;
 pub mod published;
 
+use serde_json::Value;
+
+pub(crate) use check::UNCHECKED;
 pub use check::{Checked, by_definition, check, duplicates, fill};
 pub use printed::{Printed, columns, row};
+
+/// The definitions of custom kinds, written by `cargo xtask crds`.
+static DEFINITIONS: &str = include_str!("../openapi/definitions.json");
+
+/// The definitions of custom kinds, as clients see them beside those of their own.
+pub fn definitions() -> impl Iterator<Item = Value> {
+    DEFINITIONS.lines().filter_map(|line| {
+        let (_, text) = line.strip_prefix('"')?.split_once("\":")?;
+        serde_json::from_str(text.strip_suffix(',').unwrap_or(text)).ok()
+    })
+}
 
 /// What writes of a custom kind cannot change: through `/status` nothing but the status.
 pub(crate) fn reset_fields(

@@ -7,6 +7,7 @@
 //! puts back the ones that are always written.
 
 mod complete;
+mod custom;
 mod findings;
 mod free;
 mod patch;
@@ -19,6 +20,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
 
 pub use complete::complete;
+pub use custom::metadata_node;
 pub use patch::{PatchKind, patch_body, prune_and_check};
 pub use protobuf::protobuf_to_json;
 
@@ -104,7 +106,32 @@ pub fn object(
     body: &[u8],
     validation: FieldValidation,
 ) -> Result<Decoded, Status> {
-    kind(Gvk::of(resource), body, validation)
+    let expected = Gvk::of(resource);
+    let Some(schema) = resource.strategy.schema() else { return kind(expected, body, validation) };
+    let (mut object, findings) = parse(expected, body)?;
+    let [api_version, kind] = ["apiVersion", "kind"].map(|key| object.remove(key));
+    let text = |value: &Option<Value>| {
+        value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (api_version, kind) = (text(&api_version), text(&kind));
+    must_name_kind(body, &api_version, &kind)?;
+    custom::check_type(resource, &mut object, &api_version, &kind)?;
+    let mut strict = findings.strict;
+    strict.extend(custom::fit(resource, schema, &mut object)?);
+    let refused =
+        |message: &str| Status::bad_request(cannot_be_handled(expected, expected, message));
+    let warnings = heeded(strict, validation).map_err(|message| refused(&message))?;
+    Ok(Decoded { object, warnings })
+}
+
+/// What a client is told of what a strict reader minds; an error for the strict.
+fn heeded(strict: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, String> {
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(strict),
+        FieldValidation::Strict if strict.is_empty() => Ok(strict),
+        FieldValidation::Strict => Err(strict_error(&strict)),
+    }
 }
 
 /// Decodes a body that must be of kind `expected`.
@@ -192,15 +219,9 @@ fn finish(
     if let Some(message) = findings.fatal.or(findings.mistyped) {
         return Err(Status::bad_request(cannot_be_handled(given, expected, &message)));
     }
-    let warnings = match validation {
-        FieldValidation::Ignore => Vec::new(),
-        FieldValidation::Warn => findings.strict,
-        FieldValidation::Strict if findings.strict.is_empty() => Vec::new(),
-        FieldValidation::Strict => {
-            let message = strict_error(&findings.strict);
-            return Err(Status::bad_request(cannot_be_handled(given, expected, &message)));
-        }
-    };
+    let refused =
+        |message: String| Status::bad_request(cannot_be_handled(given, expected, &message));
+    let warnings = heeded(findings.strict, validation).map_err(refused)?;
     Ok(Decoded { object, warnings })
 }
 

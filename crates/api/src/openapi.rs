@@ -5,16 +5,17 @@
 //! ones, copied as text; paths are made from the [`Registry`], so that they say what is really
 //! served.
 
+mod defined;
 mod paths;
 pub mod v2;
 
-use std::{collections::BTreeMap, fmt::Write, sync::LazyLock};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write, sync::LazyLock};
 
 use serde_json::{Value, json};
 
 use crate::{
     refused,
-    resource::{Registry, Resource},
+    resource::{Registry, Resource, Text},
     schema,
 };
 
@@ -59,32 +60,63 @@ pub struct Document {
     pub body: String,
 }
 
-/// All documents, in the order of the registry.
-pub fn documents(registry: &Registry) -> Vec<Document> {
-    let mut versions: Vec<(&str, &str)> =
-        registry.iter().map(|resource| (&*resource.group, &*resource.version)).collect();
-    versions.dedup();
-    versions.iter().map(|(group, version)| document(registry, group, version)).collect()
+/// A group and a version of it: there is one document for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    group: Text,
+    version: Text,
 }
 
-/// What `/openapi/v3` answers.
-pub fn index(documents: &[Document]) -> Value {
-    let paths: serde_json::Map<String, Value> = documents
+impl Version {
+    /// `api/v1` or `apis/batch/v1`.
+    pub fn path(&self) -> String {
+        match &*self.group {
+            "" => format!("api/{}", self.version),
+            group => format!("apis/{group}/{}", self.version),
+        }
+    }
+
+    /// Whether there are kinds in it that users have defined.
+    pub fn is_defined(&self, registry: &Registry) -> bool {
+        self.served(registry).any(|resource| resource.strategy.schema().is_some())
+    }
+
+    fn served<'a>(&'a self, registry: &'a Registry) -> impl Iterator<Item = &'a Resource> {
+        let resources = registry.iter().map(AsRef::as_ref);
+        resources.filter(|it: &&Resource| it.group == self.group && it.version == self.version)
+    }
+}
+
+/// The versions that there are documents for, in the order of the registry.
+pub fn versions(registry: &Registry) -> Vec<Version> {
+    let mut versions: Vec<Version> = registry
         .iter()
-        .map(|Document { path, hash, .. }| {
+        .map(|it| Version { group: it.group.clone(), version: it.version.clone() })
+        .collect();
+    versions.dedup();
+    versions
+}
+
+/// All documents, in the order of the registry.
+pub fn documents(registry: &Registry) -> Vec<Document> {
+    versions(registry).iter().map(|version| document(registry, version)).collect()
+}
+
+/// What `/openapi/v3` answers, given the paths and hashes of the documents.
+pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Value {
+    let paths: serde_json::Map<String, Value> = documents
+        .into_iter()
+        .map(|(path, hash)| {
             let url = format!("/openapi/v3/{path}?hash={hash}");
-            (path.clone(), json!({"serverRelativeURL": url}))
+            (path.to_owned(), json!({"serverRelativeURL": url}))
         })
         .collect();
     json!({"paths": paths})
 }
 
-fn document(registry: &Registry, group: &str, version: &str) -> Document {
-    let served: Vec<&Resource> = registry
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|resource| resource.group == group && resource.version == version)
-        .collect();
+/// The document of a version.
+pub fn document(registry: &Registry, version: &Version) -> Document {
+    let served: Vec<&Resource> = version.served(registry).collect();
     let paths = paths::of(&served).to_string();
     let mut body = String::from(r#"{"openapi":"3.0.0","info":{"title":"Kubernetes","version":""#);
     body.push_str(crate::KUBERNETES_VERSION);
@@ -100,11 +132,7 @@ fn document(registry: &Registry, group: &str, version: &str) -> Document {
         let _ = write!(body, "{comma}\"{name}\":{schema}");
     }
     let _ = write!(body, "}},\"securitySchemes\":{}}}}}", security_schemes());
-    let path = match group {
-        "" => format!("api/{version}"),
-        group => format!("apis/{group}/{version}"),
-    };
-    Document { path, hash: hash(&body), body }
+    Document { path: version.path(), hash: hash(&body), body }
 }
 
 fn security_schemes() -> Value {
@@ -118,13 +146,18 @@ fn security_schemes() -> Value {
 
 /// The schemas that `paths` refers to, those they refer to, and so on; and those of the kinds
 /// served, even where no path names them.
-fn closure(paths: &str, served: &[&Resource]) -> BTreeMap<&'static str, &'static str> {
+fn closure(paths: &str, served: &[&Resource]) -> BTreeMap<Cow<'static, str>, Cow<'static, str>> {
     let mut taken = BTreeMap::new();
     let mut open: Vec<&'static str> = references(paths).collect();
+    for (name, schema) in served.iter().flat_map(|resource| defined::schemas(resource)) {
+        let schema = schema.to_string();
+        open.extend(references(&schema));
+        taken.insert(Cow::Owned(name), Cow::Owned(schema));
+    }
     open.extend(served.iter().filter_map(|r| schema::name_of(&r.group, &r.version, &r.kind)));
     while let Some(name) = open.pop() {
         let Some((name, schema)) = SCHEMAS.get_key_value(name) else { continue };
-        if taken.insert(*name, *schema).is_none() {
+        if taken.insert(Cow::Borrowed(*name), Cow::Borrowed(*schema)).is_none() {
             open.extend(references(schema));
         }
     }
@@ -164,12 +197,13 @@ mod tests {
                 assert!(schemas.contains_key(name), "{path} lacks {name}");
             }
         }
-        let index = index(&documents);
+        let index = index(documents.iter().map(|it| (&*it.path, &*it.hash)));
         let paths: Vec<&String> = index["paths"].as_object().unwrap().keys().collect();
         assert_eq!(
             paths,
             [
                 "api/v1",
+                "apis/apiextensions.k8s.io/v1",
                 "apis/batch/v1",
                 "apis/coordination.k8s.io/v1",
                 "apis/discovery.k8s.io/v1",

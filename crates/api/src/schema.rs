@@ -10,6 +10,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::resource::Text;
+
 /// How the value of a field is represented in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -90,7 +92,7 @@ pub(crate) struct Field {
     merge_key: Option<&'static str>,
     strategies: Strategies,
     list_type: Option<&'static str>,
-    list_keys: Vec<&'static str>,
+    list_keys: Vec<Text>,
     /// Whether an object here has one owner as a whole, if that differs from its type.
     is_atomic: Option<bool>,
     /// What it is when it is left out, for fields by which the elements of a list are matched.
@@ -198,7 +200,7 @@ impl SchemaNode {
     }
 
     /// The keys by which server-side apply matches the elements of the list here.
-    pub fn list_keys(&self) -> &'static [&'static str] {
+    pub fn list_keys(&self) -> &'static [Text] {
         self.field.map(|field| field.list_keys.as_slice()).unwrap_or_default()
     }
 

@@ -7,7 +7,11 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::field::ErrorList;
+use crate::{
+    definition::{scale::Scale, schema::Schema},
+    field::ErrorList,
+    table,
+};
 
 /// A JSON object.
 pub type Json = Map<String, Value>;
@@ -104,7 +108,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// What every client is told that uses this version of the kind, when it should use another.
-    fn deprecation(&self) -> Option<&'static str> {
+    fn deprecation(&self) -> Option<&str> {
         None
     }
 
@@ -182,9 +186,15 @@ pub trait Strategy: Send + Sync {
         false
     }
 
-    /// The fields selectors may name beside `metadata.name` and `metadata.namespace`.
+    /// The fields selectors may name beside `metadata.name` and `metadata.namespace`, whose values
+    /// are kept beside each object.
     fn selectable_fields(&self) -> &'static [&'static str] {
         &[]
+    }
+
+    /// Whether selectors may name a field beside `metadata.name` and `metadata.namespace`.
+    fn is_selectable(&self, field: &str) -> bool {
+        self.selectable_fields().contains(&field)
     }
 
     /// The value of a selectable field; empty when absent.
@@ -207,12 +217,32 @@ pub trait Strategy: Send + Sync {
     /// The columns of the kind's Table.
     fn columns(&self) -> &'static [Column];
 
-    /// One row of the kind's Table: a cell for each of [`Strategy::columns`].
+    /// `columnDefinitions` of the kind's Table.
+    fn column_definitions(&self) -> Vec<Value> {
+        self.columns().iter().map(table::definition).collect()
+    }
+
+    /// One row of the kind's Table: a cell for each of [`Strategy::column_definitions`].
     fn row(&self, object: &Json, now: Timestamp) -> Vec<Value>;
 
     /// What a row says beside its cells, as TableRowCondition objects.
     fn row_conditions(&self, _object: &Json) -> Vec<Value> {
         Vec::new()
+    }
+
+    /// The schema by which objects are decoded, for kinds that were defined at run time.
+    fn schema(&self) -> Option<&Schema> {
+        None
+    }
+
+    /// The schema that clients are shown, for kinds that were defined at run time.
+    fn published_schema(&self) -> Option<&Value> {
+        None
+    }
+
+    /// How replicas are scaled, if objects have any.
+    fn scale(&self) -> Option<&Scale> {
+        None
     }
 
     /// Turns an object of this resource's version into the stored form. Most kinds are stored as

@@ -47,18 +47,15 @@ pub fn name(object: &Json) -> Value {
     text(object, &["metadata", "name"]).into()
 }
 
-/// `columnDefinitions` of a kind's Table.
-pub fn column_definitions(strategy: &dyn Strategy) -> Value {
-    let definition = |column: &Column| {
-        json!({
-            "name": column.name,
-            "type": column.kind,
-            "format": column.format,
-            "description": column.description,
-            "priority": column.priority,
-        })
-    };
-    strategy.columns().iter().map(definition).collect()
+/// One of `columnDefinitions`.
+pub fn definition(column: &Column) -> Value {
+    json!({
+        "name": column.name,
+        "type": column.kind,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    })
 }
 
 /// One of a Table's `rows`, without its `object`.
@@ -137,7 +134,7 @@ mod tests {
     #[test]
     fn column_definitions_carry_every_member() {
         let definitions =
-            column_definitions(&*registry().get("", "v1", "secrets").unwrap().strategy);
+            registry().get("", "v1", "secrets").unwrap().strategy.column_definitions();
         assert_eq!(definitions[0]["name"], "Name");
         assert_eq!(definitions[0]["format"], "name");
         assert_eq!(definitions[0]["priority"], 0);

@@ -18,7 +18,6 @@ mod exit;
 mod get;
 #[cfg(test)]
 mod golden;
-mod jsonpath;
 mod logs;
 mod manifest;
 mod node;
@@ -45,6 +44,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
+use lockstep_api::jsonpath;
 use lockstep_local::node::shim;
 use mimalloc::MiMalloc;
 

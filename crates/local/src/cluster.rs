@@ -20,7 +20,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
-use lockstep_api::{Registry, Resource, Status};
+use lockstep_api::{Registry, Resource, Status, definition::PLURAL as DEFINITIONS};
 use lockstep_store::{Batch, Limits, Object, Revision, Snapshot, Store, object, rest::Catalog};
 use tokio::sync::watch as signal;
 
@@ -83,7 +83,10 @@ struct Inner {
 
 /// What the callers and the committer share.
 struct Shared {
-    catalog: Catalog,
+    /// The kinds that are built in.
+    built_in: Catalog,
+    /// The kinds served: those, and those that users have defined.
+    catalog: ArcSwap<Catalog>,
     core: Mutex<Core>,
     /// Tells the committer that there is something to do.
     work: std::sync::Condvar,
@@ -92,10 +95,13 @@ struct Shared {
     progress: signal::Sender<Progress>,
     /// What last became visible of each table: wakes those who watch it, and is all they need if
     /// they keep up.
-    tables: BTreeMap<Arc<str>, signal::Sender<Arc<Batch>>>,
+    tables: ArcSwap<Tables>,
     /// States that a list in pages goes on from.
     retained: Mutex<Retained>,
 }
+
+/// Whom to wake, by table.
+type Tables = BTreeMap<Arc<str>, signal::Sender<Arc<Batch>>>;
 
 /// How far publication has come.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,6 +116,22 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Core> {
         // A panic while the lock is held is a bug, but what it guards is whole between calls.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves the kinds that are defined in a state. Watches of kinds that are defined anew end, as
+    /// what they show may look different now.
+    fn redefine(&self, published: &Snapshot) {
+        let before = self.catalog.load();
+        let catalog = self.built_in.with_definitions(published, &before);
+        let known = self.tables.load();
+        let tables = catalog.tables().map(|(table, _)| {
+            let is_same = before.generation(table) == catalog.generation(table);
+            let sender = known.get(table).filter(|_| is_same).cloned();
+            let silence = || signal::Sender::new(Arc::new(Batch::silence(table, published)));
+            (Arc::clone(table), sender.unwrap_or_else(silence))
+        });
+        self.tables.store(Arc::new(tables.collect()));
+        self.catalog.store(Arc::new(catalog));
     }
 }
 
@@ -143,21 +165,18 @@ impl Cluster {
             None => (Store::new(limits), uuid::Uuid::new_v4().to_string()),
         };
         let published = store.published().clone();
-        let silence = |table: &Arc<str>| Arc::new(Batch::silence(table, &published));
-        let tables = catalog
-            .tables()
-            .map(|(table, _)| (Arc::clone(table), signal::Sender::new(silence(table))))
-            .collect();
         let progress = Progress { revision: published.revision(), ..Progress::default() };
         let core = Arc::new(Shared {
-            catalog,
+            catalog: ArcSwap::from_pointee(catalog.clone()),
+            built_in: catalog,
             core: Mutex::new(Core::new(store, journal.is_some())),
             work: std::sync::Condvar::new(),
-            published: ArcSwap::from_pointee(published),
+            published: ArcSwap::from_pointee(published.clone()),
             progress: signal::Sender::new(progress),
-            tables,
+            tables: ArcSwap::default(),
             retained: Mutex::default(),
         });
+        core.redefine(&published);
         let committer = journal
             .map(|journal| commit::start(Arc::clone(&core), journal))
             .transpose()
@@ -167,9 +186,9 @@ impl Cluster {
         Ok(Self(Arc::new(Inner { uid, core, committer })))
     }
 
-    /// The kinds served.
-    pub fn registry(&self) -> &Registry {
-        self.0.core.catalog.registry()
+    /// The kinds served now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.0.core.catalog.load_full()
     }
 
     /// Who this cluster is.
@@ -251,6 +270,24 @@ fn recover(
     highest: Revision,
     limits: Limits,
 ) -> Result<Store, OpenError> {
+    // What kinds there are is said by objects too.
+    let (definitions, others): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|(table, ..)| table == DEFINITIONS);
+    let definitions = read_back(catalog, definitions)?;
+    let defined = Store::recover(definitions.clone(), highest, limits);
+    let catalog = catalog.with_definitions(defined.published(), catalog);
+    let mut recovered = definitions;
+    recovered.extend(read_back(&catalog, others)?);
+    Ok(Store::recover(recovered, highest, limits))
+}
+
+/// A table, a key, and what is there.
+type Entry = (Arc<str>, Arc<str>, Arc<Object>);
+
+fn read_back(
+    catalog: &Catalog,
+    objects: Vec<(String, String, bytes::Bytes)>,
+) -> Result<Vec<Entry>, OpenError> {
     let mut recovered = Vec::with_capacity(objects.len());
     for (table, key, body) in objects {
         // Kinds that are no longer served keep their objects out of sight.
@@ -261,7 +298,7 @@ fn recover(
             .map_err(|source| OpenError::Object { table, key: key.clone(), source })?;
         recovered.push((Arc::clone(name), Arc::from(key), Arc::new(object)));
     }
-    Ok(Store::recover(recovered, highest, limits))
+    Ok(recovered)
 }
 
 fn now() -> Timestamp {

@@ -5,6 +5,8 @@ mod api {
     mod apply;
     mod clients;
     mod cronjobs;
+    mod defined;
+    mod definitions;
     mod errors;
     mod fuzz;
     mod jobs;

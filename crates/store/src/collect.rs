@@ -5,6 +5,7 @@
 //! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that
 //! the work goes on until there is nothing left to do.
 
+mod definition;
 pub mod expiry;
 mod namespace;
 mod owners;
@@ -67,7 +68,14 @@ pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
             return changes;
         }
     }
-    if !is_deleting && namespace::is_going(view, &object.meta.namespace) {
+    if &**table == definition::TABLE {
+        let changes = definition::plan(view, resource, object);
+        if !changes.is_empty() {
+            return changes;
+        }
+    }
+    let is_of_going = || definition::is_going(view, table);
+    if !is_deleting && (namespace::is_going(view, &object.meta.namespace) || is_of_going()) {
         return namespace::delete(view, resource, object).into_iter().collect();
     }
     owners::plan(view, resource, object)
@@ -91,6 +99,10 @@ pub fn candidates(
         let dependents = snapshot.dependents(&meta.uid);
         found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
         found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+        found.extend(definition::of(snapshot, table));
+        if &**table == definition::TABLE {
+            found.extend(definition::unsettled(snapshot));
+        }
         return found;
     }
     if needs_look(table, &event.object, event.before.as_deref()) {
@@ -111,6 +123,12 @@ pub fn candidates(
     if &**table == namespace::TABLE && began(|object| object.meta.is_deleting()) {
         found.extend(namespace::contents(snapshot, catalog, &meta.name));
     }
+    if &**table == definition::TABLE {
+        if began(|object| object.meta.is_deleting()) {
+            found.extend(definition::contents(snapshot, &event.key));
+        }
+        found.extend(definition::unsettled(snapshot));
+    }
     found
 }
 
@@ -122,6 +140,12 @@ pub fn all_candidates(snapshot: &Snapshot, catalog: &Catalog) -> Vec<Candidate> 
             found.extend(namespace::contents(snapshot, catalog, name));
         }
     }
+    for (name, definition) in snapshot.range(definition::TABLE, None, None) {
+        if definition.meta.is_deleting() {
+            found.extend(definition::contents(snapshot, name));
+        }
+    }
+    found.extend(definition::unsettled(snapshot));
     for table in snapshot.tables() {
         for (key, object) in snapshot.range(table, None, None) {
             if needs_look(table, object, None) {
@@ -137,7 +161,7 @@ fn needs_look(table: &str, object: &Object, before: Option<&Object>) -> bool {
     let is_new_owner = before.is_none_or(|before| before.meta.owners != meta.owners);
     (is_new_owner && !meta.owners.is_empty())
         || is_waiting(object)
-        || (table == namespace::TABLE && meta.is_deleting())
+        || ([namespace::TABLE, definition::TABLE].contains(&table) && meta.is_deleting())
 }
 
 /// Whether the deletion of an object waits for us.

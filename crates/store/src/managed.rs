@@ -43,7 +43,7 @@ static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
 /// The versions a kind is served in.
 pub trait Versions {
     /// What objects look like in a version, nothing if it is not served.
-    fn place(&self, api_version: &str) -> Option<Place>;
+    fn place(&self, api_version: &str) -> Option<Place<'_>>;
 
     /// An object of one version in another, nothing if that is not served.
     fn convert(&self, object: &Json, from: &str, to: &str) -> Option<Json>;
@@ -68,7 +68,7 @@ pub struct Writer<'a> {
 
 impl Writer<'_> {
     /// The place of objects in the version of the request.
-    fn place(&self) -> Place {
+    fn place(&self) -> Place<'_> {
         self.versions.place(self.api_version).unwrap_or(Place::Free)
     }
 }

@@ -6,6 +6,7 @@
 mod admission;
 mod apply;
 mod create;
+mod definition;
 mod delete;
 mod metadata;
 mod namespace;
@@ -18,6 +19,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use lockstep_api::{
     Registry, Resource, Status,
+    definition::{PLURAL, served::Served},
     field::ErrorList,
     strategy::{Json, Strategy, WriteContext},
 };
@@ -26,12 +28,14 @@ use lockstep_api::{
 pub(crate) use apply::check_config;
 pub use apply::{Configuration, apply};
 pub use create::create;
+pub(crate) use definition::tidied;
 pub use delete::{DeleteOptions, delete};
 pub use patch::patch;
 pub use pod::{bind, evict};
 pub use update::{rewrite, update};
 
 use crate::{
+    Revision,
     change::{Change, Expect, Op, Write},
     object::{self, Draft, Object},
     snapshot::Snapshot,
@@ -43,6 +47,8 @@ pub struct Catalog {
     registry: Registry,
     stored: BTreeMap<Arc<str>, Arc<Resource>>,
     admission: Option<Arc<dyn Admission>>,
+    /// What definitions have made, by their names, and the revisions they were read at.
+    defined: BTreeMap<Arc<str>, (Revision, Option<Arc<Served>>)>,
 }
 
 /// What objects go through beyond what their kind says: what webhooks are on other clusters.
@@ -68,7 +74,43 @@ impl Catalog {
             .filter(|resource| !resource.strategy.is_converted())
             .map(|resource| (Arc::clone(&resource.table), Arc::clone(resource)))
             .collect();
-        Self { registry, stored, admission: None }
+        Self { registry, stored, admission: None, defined: BTreeMap::new() }
+    }
+
+    /// The same kinds and those that the definitions of a state make. What is known of definitions
+    /// that are as they were is taken from the catalog `before`.
+    #[must_use]
+    pub fn with_definitions(&self, view: &Snapshot, before: &Self) -> Self {
+        let mut catalog = self.clone();
+        for (name, object) in view.range(PLURAL, None, None) {
+            let revision = object.revision();
+            let served = match before.defined.get(name) {
+                Some((known, served)) if *known == revision => served.clone(),
+                _ => definition::served(self, object).map(Arc::new),
+            };
+            catalog.defined.insert(Arc::clone(name), (revision, served.clone()));
+            let Some(served) = served else { continue };
+            let stored = Arc::new(served.stored.clone());
+            catalog.stored.insert(Arc::clone(&stored.table), stored);
+            for resource in &served.versions {
+                catalog.registry.insert(resource.clone());
+            }
+        }
+        catalog
+    }
+
+    /// The generation of the definition that made a table; nothing for one that is built in.
+    pub fn generation(&self, table: &str) -> Option<i64> {
+        let (_, served) = self.defined.get(table)?;
+        served.as_ref().map(|served| served.generation)
+    }
+
+    /// Whether a resource is one of those that need no definition.
+    pub fn is_built_in(&self, group: &str, plural: &str) -> bool {
+        let is_meant =
+            |resource: &&Arc<Resource>| resource.group == group && resource.plural == plural;
+        let mut found = self.registry.iter().filter(is_meant);
+        found.any(|resource| resource.strategy.schema().is_none())
     }
 
     /// The same, with something that new objects go through.

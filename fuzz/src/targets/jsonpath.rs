@@ -1,10 +1,8 @@
-//! JSONPath, as the command line takes it.
-
-#[path = "../../../crates/cli/src/jsonpath.rs"]
-mod template;
+//! JSONPath, as the command line and the columns of definitions take it.
 
 use std::sync::LazyLock;
 
+use lockstep_api::jsonpath as template;
 use serde_json::{Value, json};
 
 use crate::bound::{bounded, bounded_and_stretched};

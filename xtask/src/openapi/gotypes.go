@@ -25,6 +25,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -64,7 +65,7 @@ var (
 func main() {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
+		apiextensionsv1.AddToScheme, appsv1.AddToScheme, authenticationv1.AddToScheme, authorizationv1.AddToScheme,
 		autoscalingv1.AddToScheme, batchv1.AddToScheme, coordinationv1.AddToScheme,
 		corev1.AddToScheme, discoveryv1.AddToScheme, eventsv1.AddToScheme, policyv1.AddToScheme,
 		rbacv1.AddToScheme, schedulingv1.AddToScheme,
@@ -129,6 +130,10 @@ func walk(t reflect.Type) string {
 		entry.Kind, entry.Elem = "pointer", walk(t.Elem())
 	case reflect.PointerTo(t).Implements(unmarshaler):
 		entry.Kind = strings.ToLower(t.Name()[:1]) + t.Name()[1:]
+		if strings.HasPrefix(t.Name(), "JSONSchemaPropsOr") {
+			// Protobuf has a message for the alternatives, and schemas are in it.
+			entry.Elem = walk(reflect.TypeOf(apiextensionsv1.JSONSchemaProps{}))
+		}
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		entry.Kind = "bytes"
 	case t.Kind() == reflect.Slice:
@@ -238,12 +243,35 @@ func fill(v reflect.Value, name string, depth int, next *int) {
 	case *metav1.FieldsV1:
 		at.Raw = []byte(`{"f:metadata":{}}`)
 		return
+	case *apiextensionsv1.JSON:
+		at.Raw = []byte(fmt.Sprintf(`{"n":%d}`, *next))
+		return
+	case *apiextensionsv1.JSONSchemaPropsOrBool:
+		at.Allows = true
+		if depth > 0 {
+			at.Schema = &apiextensionsv1.JSONSchemaProps{Type: name}
+		}
+		return
+	case *apiextensionsv1.JSONSchemaPropsOrArray:
+		at.Schema = &apiextensionsv1.JSONSchemaProps{Type: name}
+		if *next%2 == 0 {
+			at.Schema, at.JSONSchemas = nil, []apiextensionsv1.JSONSchemaProps{{Type: name}}
+		}
+		return
+	case *apiextensionsv1.JSONSchemaPropsOrStringArray:
+		at.Property = []string{name}
+		if *next%2 == 0 {
+			at.Property, at.Schema = nil, &apiextensionsv1.JSONSchemaProps{Type: name}
+		}
+		return
 	}
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.IsExported() && f.Name != "TypeMeta" {
+			// Schemas hold schemas: without an end of their own they would fill the sample.
+			isDeep := v.Type() == reflect.TypeOf(apiextensionsv1.JSONSchemaProps{}) && depth < 2
+			if f.IsExported() && f.Name != "TypeMeta" && !isDeep {
 				fill(v.Field(i), f.Name, depth-1, next)
 			}
 		}
@@ -271,6 +299,8 @@ func fill(v reflect.Value, name string, depth int, next *int) {
 		v.SetBool(true)
 	case reflect.Uint8:
 		v.SetUint(uint64(*next % 256))
+	case reflect.Float64:
+		v.SetFloat(float64(*next) / 4)
 	case reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*next))
 		if *next%5 == 0 {

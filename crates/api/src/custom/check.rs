@@ -54,7 +54,7 @@ pub fn fill(name: &str, object: &mut Json) {
 }
 
 /// What is said when an object is so wrong that its meaning is not looked at.
-const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
+pub(crate) const UNCHECKED: &str = "some validation rules were not checked because the object was invalid; \
                          correct the existing errors to complete validation";
 
 /// What an API server finds wrong with the members `only` of an object by its definition alone:

@@ -23,6 +23,8 @@ pub struct Generated {
     pub types: String,
     /// The CustomResourceDefinitions, by name.
     pub definitions: BTreeMap<String, Value>,
+    /// The same, one per line: `crates/api/openapi/definitions.json`.
+    pub listed: String,
 }
 
 /// Generates everything.
@@ -47,7 +49,12 @@ pub fn files() -> Generated {
         }
         all.extend(schemas);
     }
-    Generated { types: table::text(&named, &all), schemas: one_per_line(&all) + "\n", definitions }
+    Generated {
+        types: table::text(&named, &all),
+        schemas: one_per_line(&all) + "\n",
+        listed: one_per_line(&definitions) + "\n",
+        definitions,
+    }
 }
 
 /// The schemas of the kinds of a package, of lists of them, and of what they refer to and nobody

@@ -6,10 +6,10 @@ use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use super::{
-    Decoded, FieldValidation, Gvk, check_kind,
+    Decoded, FieldValidation, Gvk, check_kind, custom,
     findings::{Findings, Wording},
     free::Free,
-    given_kind, strict_error, syntax,
+    given_kind, heeded, syntax,
     walk::Seed,
 };
 use crate::{
@@ -103,15 +103,19 @@ pub fn prune_and_check(
         value.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     let (api_version, kind) = (text(&api_version), text(&kind));
-    check_kind(expected, given_kind(expected, &api_version, &kind)?, super::KindRule::AsServed)?;
-    let warnings = match validation {
-        FieldValidation::Ignore => Vec::new(),
-        FieldValidation::Warn => findings.strict,
-        FieldValidation::Strict if findings.strict.is_empty() => Vec::new(),
-        FieldValidation::Strict => {
-            return Err(invalid(&shown(value), &strict_error(&findings.strict)));
+    let mut strict = findings.strict;
+    match resource.strategy.schema() {
+        Some(schema) => {
+            custom::check_type(resource, &mut object, &api_version, &kind)?;
+            strict.extend(custom::fit(resource, schema, &mut object)?);
         }
-    };
+        None => {
+            let given = given_kind(expected, &api_version, &kind)?;
+            check_kind(expected, given, super::KindRule::AsServed)?;
+        }
+    }
+    let warnings =
+        heeded(strict, validation).map_err(|message| invalid(&shown(value), &message))?;
     Ok(Decoded { object, warnings })
 }
 

@@ -121,6 +121,7 @@ struct Part<'a> {
 enum Wire<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
+    Double(f64),
     /// Of a form that no field of a kind has.
     Other,
 }
@@ -141,10 +142,13 @@ impl<'a> Part<'a> {
                 *rest = after;
                 Wire::Bytes(bytes)
             }
-            WireType::SixtyFourBit
-            | WireType::ThirtyTwoBit
-            | WireType::StartGroup
-            | WireType::EndGroup => {
+            WireType::SixtyFourBit => {
+                let (bytes, after) = rest.split_first_chunk::<8>().ok_or(Problem::CutOff)?;
+                let double = f64::from_le_bytes(*bytes);
+                *rest = after;
+                Wire::Double(double)
+            }
+            WireType::ThirtyTwoBit | WireType::StartGroup | WireType::EndGroup => {
                 skip_field(wire_type, number, rest, DecodeContext::default())
                     .map_err(|_| Problem::CutOff)?;
                 Wire::Other
@@ -158,7 +162,7 @@ impl<'a> Wire<'a> {
     fn bytes(self, field: &'static str) -> Read<&'a [u8]> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Varint(_) | Self::Other => Err(Problem::WireType { field }),
+            Self::Varint(_) | Self::Double(_) | Self::Other => Err(Problem::WireType { field }),
         }
     }
 
@@ -170,7 +174,7 @@ impl<'a> Wire<'a> {
     fn integer(self, field: &'static str) -> Read<i64> {
         match self {
             Self::Varint(value) => Ok(value.cast_signed()),
-            Self::Bytes(_) | Self::Other => Err(Problem::WireType { field }),
+            Self::Bytes(_) | Self::Double(_) | Self::Other => Err(Problem::WireType { field }),
         }
     }
 }
@@ -307,6 +311,10 @@ fn value(node: &SchemaNode, name: &'static str, wire: Wire<'_>, depth: usize) ->
                 _ => Value::from(scalars.text(name, 2)?),
             }
         }
+        Shape::Any if node.go() == "float64" => double(name, wire)?,
+        Shape::Any if node.go().starts_with("v1.JSONSchemaPropsOr") => {
+            alternative(node, name, wire.bytes(name)?, depth)?
+        }
         Shape::Any => {
             let scalars = Scalars::read(name, wire.bytes(name)?)?;
             match scalars.bytes[0] {
@@ -315,6 +323,82 @@ fn value(node: &SchemaNode, name: &'static str, wire: Wire<'_>, depth: usize) ->
             }
         }
     })
+}
+
+/// A number as JSON writes it: whole ones without a fraction.
+fn double(field: &'static str, wire: Wire<'_>) -> Read<Value> {
+    let Wire::Double(number) = wire else { return Err(Problem::WireType { field }) };
+    let whole = (number.fract() == 0.0).then(|| format!("{number:.0}").parse::<i64>().ok());
+    Ok(whole.flatten().map_or_else(|| Value::from(number), Value::from))
+}
+
+/// What may be a schema, or something else: in JSON just that, in protobuf a message of both.
+fn alternative(
+    node: &SchemaNode,
+    name: &'static str,
+    mut rest: &[u8],
+    depth: usize,
+) -> Read<Value> {
+    let is_bool = node.go().ends_with("OrBool");
+    let (mut single, mut many, mut is_allowed) = (None, Vec::new(), false);
+    while let Some(part) = Part::take(&mut rest)? {
+        match (part.number, is_bool) {
+            (1, true) => is_allowed = part.wire.integer(name)? != 0,
+            (1, false) | (2, true) => {
+                single = Some(value(&node.elem(), name, part.wire, depth + 1)?);
+            }
+            (2, false) if node.go().ends_with("OrStringArray") => {
+                many.push(Value::from(part.wire.text(name)?));
+            }
+            (2, false) => many.push(value(&node.elem(), name, part.wire, depth + 1)?),
+            _ => {}
+        }
+    }
+    let schemas = single.iter_mut().chain(&mut many).filter(|schema| schema.is_object());
+    schemas.for_each(|schema| drop_zeros(&node.elem(), schema));
+    Ok(match single {
+        _ if !many.is_empty() => Value::Array(many),
+        Some(schema) => schema,
+        None if is_bool => Value::Bool(is_allowed),
+        None => Value::Null,
+    })
+}
+
+/// Takes out what Go writes into protobuf although it is not there, where no schema is applied
+/// later that would.
+fn drop_zeros(node: &SchemaNode, value: &mut Value) {
+    match value {
+        Value::Object(object) if node.shape() == Shape::Struct => {
+            for field in node.fields() {
+                let is_zero = |value: &Value| match value {
+                    Value::Null | Value::Bool(false) => true,
+                    Value::String(text) => text.is_empty(),
+                    Value::Array(list) => list.is_empty(),
+                    Value::Object(members) => members.is_empty(),
+                    Value::Number(number) => number.as_f64() == Some(0.0),
+                    Value::Bool(true) => false,
+                };
+                if !field.is_pointer && object.get(field.name).is_some_and(is_zero) {
+                    object.remove(field.name);
+                }
+                if let Some(below) = object.get_mut(field.name) {
+                    drop_zeros(&node.at_field(field), below);
+                }
+            }
+        }
+        Value::Object(object) if node.shape() == Shape::Map => {
+            object.values_mut().for_each(|value| drop_zeros(&node.elem(), value));
+        }
+        Value::Array(list) if node.shape() == Shape::List => {
+            list.iter_mut().for_each(|value| drop_zeros(&node.elem(), value));
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => {}
+    }
 }
 
 /// The first fields of a small message of scalars, by their numbers from 1 on.
@@ -332,7 +416,7 @@ impl<'a> Scalars<'a> {
             match part.wire {
                 Wire::Varint(_) if at < 3 => all.integers[at] = part.wire.integer(field)?,
                 Wire::Bytes(bytes) if at < 3 => all.bytes[at] = bytes,
-                Wire::Varint(_) | Wire::Bytes(_) | Wire::Other => {}
+                Wire::Varint(_) | Wire::Bytes(_) | Wire::Double(_) | Wire::Other => {}
             }
         }
         Ok(all)

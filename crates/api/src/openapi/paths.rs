@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::REFERENCE;
+use super::{REFERENCE, defined};
 use crate::{
     resource::{Resource, Subresource, Text},
     schema,
@@ -155,13 +155,12 @@ fn add_resource(resource: &Resource, paths: &mut Map<String, Value>) {
 /// Makes the operations of one resource.
 struct Operations<'a> {
     resource: &'a Resource,
-    schema: Option<&'static str>,
+    schema: Option<String>,
 }
 
 impl<'a> Operations<'a> {
     fn of(resource: &'a Resource) -> Self {
-        let schema = schema::name_of(&resource.group, &resource.version, &resource.kind);
-        Self { resource, schema }
+        Self { resource, schema: defined::name(resource) }
     }
 
     fn on_collection(&self, scope: &str) -> Map<String, Value> {
@@ -172,8 +171,8 @@ impl<'a> Operations<'a> {
         }
         if verbs.contains(&"create") {
             let mut create = self.operation("create", "post", scope, "", WRITE);
-            create["requestBody"] = body("*/*", self.schema);
-            create["responses"] = responses(&["200", "201", "202"], self.schema);
+            create["requestBody"] = body("*/*", self.schema.as_deref());
+            create["responses"] = responses(&["200", "201", "202"], self.schema.as_deref());
             item.insert("post".to_owned(), create);
         }
         if verbs.contains(&"deletecollection") {
@@ -188,11 +187,11 @@ impl<'a> Operations<'a> {
     }
 
     fn on_object(&self, scope: &str) -> Map<String, Value> {
-        let mut item = self.read_and_write(self.resource.verbs, scope, "", self.schema);
+        let mut item = self.read_and_write(self.resource.verbs, scope, "", self.schema.as_deref());
         if self.resource.verbs.contains(&"delete") {
             let mut delete = self.operation("delete", "delete", scope, "", DELETE);
             let answer = match self.resource.strategy.delete_returns_object() {
-                true => self.schema,
+                true => self.schema.as_deref(),
                 false => Some(STATUS),
             };
             delete["requestBody"] = body("*/*", Some(DELETE_OPTIONS));
@@ -221,7 +220,7 @@ impl<'a> Operations<'a> {
         }
         let schema = match &sub.kind {
             Some((group, version, kind)) => schema::name_of(group, version, kind),
-            None => self.schema,
+            None => self.schema.as_deref(),
         };
         let mut item = self.read_and_write(sub.verbs, scope, &suffix, schema);
         if sub.verbs.contains(&"create") {
@@ -298,7 +297,7 @@ impl<'a> Operations<'a> {
 
     fn list(&self, scope: &str, suffix: &str) -> Value {
         let mut list = self.operation("list", "list", scope, suffix, LIST);
-        let schema = self.schema.map(|name| format!("{name}List"));
+        let schema = self.schema.as_ref().map(|name| format!("{name}List"));
         list["responses"] = responses(&["200"], schema.as_deref());
         list
     }

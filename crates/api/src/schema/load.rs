@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::resource::Text;
+
 use super::{Field, Omit, Shape, Strategies, Type, TypeId, Types};
 
 /// The table `cargo xtask openapi` writes.
@@ -149,7 +151,7 @@ fn read_field(entry: &FieldEntry<'static>, target: &Target) -> Field {
         merge_key: given(entry.merge_key),
         strategies,
         list_type: given(entry.list_type),
-        list_keys: entry.list_keys.clone(),
+        list_keys: entry.list_keys.iter().map(|key| Text::Borrowed(key)).collect(),
         is_atomic: given(entry.map_type).map(|map_type| map_type == "atomic"),
         key_default: entry.key_default.clone(),
     }

@@ -93,8 +93,7 @@ impl fmt::Display for FieldSelector {
 }
 
 fn is_selectable(field: &str, strategy: &dyn Strategy) -> bool {
-    matches!(field, "metadata.name" | "metadata.namespace")
-        || strategy.selectable_fields().contains(&field)
+    matches!(field, "metadata.name" | "metadata.namespace") || strategy.is_selectable(field)
 }
 
 /// Splits at commas that no backslash precedes.

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use lockstep_api::Status;
+use lockstep_api::{Status, definition::PLURAL as DEFINITIONS};
 use lockstep_store::{Batch, Change, Object, Record, Revision, Snapshot, StageError, Store};
 use tokio::sync::oneshot;
 
@@ -157,9 +157,13 @@ impl Shared {
         let batches = core.store.publish(through, now());
         let snapshot = core.store.published().clone();
         let revision = snapshot.revision();
+        if batches.iter().any(|batch| &*batch.table == DEFINITIONS) {
+            self.redefine(&snapshot);
+        }
         self.published.store(Arc::new(snapshot));
+        let tables = self.tables.load();
         for batch in batches {
-            if let Some(table) = self.tables.get(&batch.table) {
+            if let Some(table) = tables.get(&batch.table) {
                 table.send_replace(Arc::new(batch));
             }
         }
@@ -170,7 +174,7 @@ impl Shared {
     /// has not seen it is too late.
     pub(super) fn forget_batches(&self, core: &Core) {
         let (log, published) = (core.store.log(), core.store.published());
-        for (table, sender) in &self.tables {
+        for (table, sender) in &**self.tables.load() {
             sender.send_if_modified(|batch| {
                 let first = batch.events.first().map(|event| event.revision);
                 if first.is_some_and(|first| log.check(table, first - 1).is_err()) {

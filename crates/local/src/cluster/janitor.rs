@@ -86,18 +86,19 @@ impl Janitor {
     fn observe(&mut self, shared: &Shared) {
         let snapshot = shared.published.load_full();
         let Some(cursor) = self.cursor.replace(snapshot.revision()) else {
-            return self.take_stock(&snapshot, &shared.catalog);
+            return self.take_stock(&snapshot, &shared.catalog.load());
         };
         if cursor == snapshot.revision() {
             return;
         }
-        for (table, _) in shared.catalog.tables() {
+        let catalog = shared.catalog.load_full();
+        for (table, _) in catalog.tables() {
             if snapshot.table_revision(table) <= cursor {
                 continue;
             }
             let events = shared.lock().store.log().events_after(table, cursor, usize::MAX);
             let Ok(events) = events else {
-                return self.take_stock(&snapshot, &shared.catalog);
+                return self.take_stock(&snapshot, &catalog);
             };
             for event in events {
                 if &**table == EXPIRING_TABLE {
@@ -107,7 +108,7 @@ impl Janitor {
                         self.deadlines.touch(&event.key, now());
                     }
                 }
-                let found = collect::candidates(&snapshot, &shared.catalog, table, &event);
+                let found = collect::candidates(&snapshot, &catalog, table, &event);
                 self.candidates.extend(found);
             }
         }
@@ -131,7 +132,8 @@ impl Janitor {
         if !batch.is_empty() {
             let snapshot = shared.lock().store.head().clone();
             let context = collect::context(now(), uuid::Uuid::new_v4().to_string());
-            let view = View { snapshot: &snapshot, catalog: &shared.catalog, context: &context };
+            let catalog = shared.catalog.load_full();
+            let view = View { snapshot: &snapshot, catalog: &catalog, context: &context };
             for candidate in batch {
                 let planned = guarded(&candidate, || collect::plan(&view, &candidate));
                 let cause = || Cause::Look(candidate.clone());

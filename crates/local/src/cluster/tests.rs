@@ -29,7 +29,7 @@ fn cluster() -> Cluster {
 }
 
 fn resource(cluster: &Cluster, plural: &str) -> Arc<Resource> {
-    Arc::clone(cluster.registry().get("", "v1", plural).unwrap())
+    Arc::clone(cluster.catalog().registry().get("", "v1", plural).unwrap())
 }
 
 fn object(value: serde_json::Value) -> Json {
@@ -406,7 +406,7 @@ async fn an_idle_table_lets_go_of_its_last_batch() {
         core.store.trim(super::now() + jiff::SignedDuration::from_secs(1));
         shared.forget_batches(&core);
     }
-    assert!(shared.tables["namespaces"].borrow().events.is_empty());
+    assert!(shared.tables.load()["namespaces"].borrow().events.is_empty());
     assert_eq!(late.next().await.unwrap_err().code, 410);
     let mut early = cluster.watch(filter, WatchStart::Now).await.unwrap();
     assert_eq!(early.next().await.unwrap().len(), 1);

@@ -32,10 +32,8 @@ impl Cluster {
     /// 410 when the history asked for is no longer kept, 504 when it is not there yet.
     pub async fn watch(&self, filter: Filter, start: WatchStart) -> Result<Watch, Status> {
         let table = &*filter.resource.table;
-        let Some(sender) = self.0.core.tables.get(table) else {
-            return Err(Status::no_such_resource());
-        };
-        let changed = sender.subscribe();
+        let changed = self.0.core.tables.load().get(table).map(signal::Sender::subscribe);
+        let Some(changed) = changed else { return Err(Status::no_such_resource()) };
         let (initial, cursor) = match start {
             WatchStart::After(revision) => {
                 // A revision we never reach is from another state: who waits for it misses events.
@@ -67,6 +65,11 @@ impl Watch {
     /// The revision up to which everything has been handed out: what a bookmark says.
     pub fn revision(&self) -> Revision {
         self.cursor
+    }
+
+    /// Whether nothing more will happen here, as the kind is defined anew or no more.
+    pub fn is_over(&self) -> bool {
+        self.changed.has_changed().is_err()
     }
 
     /// The next things that happened: waits for the first, then takes what there is.

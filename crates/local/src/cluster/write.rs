@@ -220,7 +220,7 @@ impl Cluster {
         let namespace = if resource.is_namespaced() { namespace } else { "" };
         for _ in 0..ATTEMPTS_MAX {
             let head = self.head();
-            let catalog = &self.0.core.catalog;
+            let catalog = &*self.catalog();
             let (view, context) = (&head.snapshot, &context);
             let manager = Some(options.field_manager.as_str());
             let scene = Scene { view, catalog, resource, namespace, context, manager };

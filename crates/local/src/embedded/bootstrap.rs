@@ -2,13 +2,16 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::{StreamExt, future};
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client, runtime::watcher};
-use lockstep_api::{Resource, json::object_mut, labels::API_ADDRESS, rbac, strategy::Json};
+use lockstep_api::{
+    Resource, custom, definition, json::object_mut, labels::API_ADDRESS, rbac, strategy::Json,
+};
 use serde_json::{Value, json};
 use tracing::warn;
 
@@ -78,8 +81,27 @@ pub(super) async fn run(
     .await
 }
 
-/// Makes the service `kubernetes` again, as it was, whenever somebody deletes it. Never ends.
+/// Lists the custom kinds that are built in among the definitions of the cluster. A definition that
+/// somebody has put there before stays.
+async fn define(cluster: &Cluster) {
+    for mut definition in custom::definitions() {
+        let kind = (definition::GROUP, "v1", definition::PLURAL);
+        if let Value::Object(members) = &mut definition {
+            members.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
+        }
+        if let Err(error) = ensure(cluster, kind, "", definition).await {
+            warn!(%error, "a built-in kind is not listed among the definitions");
+        }
+    }
+}
+
+/// Lists the kinds that are built in, and makes the service `kubernetes` again, as it was, whenever
+/// somebody deletes it. Never ends.
 pub(super) async fn keep(cluster: Cluster, client: Client) {
+    future::join(define(&cluster), keep_service(&cluster, client)).await;
+}
+
+async fn keep_service(cluster: &Cluster, client: Client) {
     let services: Api<Service> = Api::namespaced(client, "default");
     let only = watcher::Config::default().fields("metadata.name=kubernetes");
     let mut changes = std::pin::pin!(observe::follow(services, only));
@@ -89,7 +111,7 @@ pub(super) async fn keep(cluster: Cluster, client: Client) {
             Change::Put(service) => last = template(&service),
             Change::Listing | Change::Synced => {}
             Change::Gone(_) => {
-                let again = || ensure(&cluster, ("", "v1", "services"), "default", last.clone());
+                let again = || ensure(cluster, ("", "v1", "services"), "default", last.clone());
                 while let Err(error) = again().await {
                     warn!(%error, "the service of the API server is gone, trying again");
                     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -113,7 +135,7 @@ fn template(service: &Service) -> Value {
 
 /// The address of the service `kubernetes`.
 pub(super) fn service_address(cluster: &Cluster) -> Option<IpAddr> {
-    let services = services(cluster);
+    let services = &services(cluster);
     let service = cluster.get(services, "default", "kubernetes").ok()?;
     service.field(services, "spec.clusterIP")?.parse().ok()
 }
@@ -149,13 +171,14 @@ pub(super) enum Announced {
     Nowhere,
 }
 
-fn services(cluster: &Cluster) -> &Resource {
-    cluster.registry().get("", "v1", "services").expect("services are built in")
+fn services(cluster: &Cluster) -> Arc<Resource> {
+    let catalog = cluster.catalog();
+    Arc::clone(catalog.registry().get("", "v1", "services").expect("services are built in"))
 }
 
 /// Changes the service `kubernetes`. Nothing is written when nothing changes.
 async fn amend(cluster: &Cluster, change: impl FnOnce(&mut Json)) -> Result<(), StartError> {
-    let services = services(cluster);
+    let services = &services(cluster);
     let failed = |source| {
         let what = format!("{} \"kubernetes\"", services.group_resource());
         StartError::Bootstrap { what, source }
@@ -217,7 +240,8 @@ async fn ensure(
     namespace: &str,
     object: Value,
 ) -> Result<(), StartError> {
-    let resource: &Resource = cluster
+    let catalog = cluster.catalog();
+    let resource: &Resource = catalog
         .registry()
         .get(group, version, plural)
         .expect("the kinds of a new cluster's objects are built in");

@@ -149,7 +149,8 @@ impl Drop for Node {
 /// How long the containers of the most patient pod may take to end.
 fn longest_grace(cluster: &Cluster) -> Duration {
     let snapshot = cluster.snapshot();
-    let Some(pods) = cluster.registry().get("", "v1", "pods") else { return Duration::ZERO };
+    let catalog = cluster.catalog();
+    let Some(pods) = catalog.registry().get("", "v1", "pods") else { return Duration::ZERO };
     let seconds = snapshot.range(&pods.table, None, None).map(|(_, pod)| {
         let path = ["spec", "terminationGracePeriodSeconds"];
         lockstep_api::json::integer(&pod.json(), &path).unwrap_or(GRACE_SECONDS)

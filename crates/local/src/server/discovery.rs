@@ -19,7 +19,8 @@ pub(crate) fn answer(
     segments: &[&str],
     output: Output,
 ) -> Option<Response> {
-    let registry = app.cluster.registry();
+    let catalog = app.cluster.catalog();
+    let registry = catalog.registry();
     if let (["api" | "apis"], Some(asked)) = (segments, negotiate::aggregated_discovery(headers)) {
         let value = match segments[0] {
             "api" => discovery::aggregated_core(registry, asked),

@@ -23,7 +23,8 @@ pub(crate) async fn resource(
     body: Body,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
-    let registry = call.app.cluster.registry();
+    let catalog = call.app.cluster.catalog();
+    let registry = catalog.registry();
     let Some(resource) = registry.get(&path.group, &path.version, &path.resource) else {
         return match registry.has_group(&path.group) {
             true => Err(Status::no_such_resource()),
@@ -33,7 +34,7 @@ pub(crate) async fn resource(
     check_path(resource, &path)?;
     check_verb(resource, &path)?;
     refuse(resource, &path, &call)?;
-    let deprecation = resource.strategy.deprecation();
+    let deprecation = resource.strategy.deprecation().map(str::to_owned);
     let address = Address {
         resource: resource.clone(),
         namespace: path.namespace,
@@ -44,7 +45,7 @@ pub(crate) async fn resource(
         None => answer(&call, &address, path.verb, body, permit).await,
     }?;
     if let Some(text) = deprecation {
-        respond::add_warnings(response.headers_mut(), &[text.to_owned()]);
+        respond::add_warnings(response.headers_mut(), &[text]);
     }
     Ok(response)
 }

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use lockstep_api::Registry;
 use prometheus_client::{
     encoding::{
         EncodeLabelSet,
@@ -40,8 +39,8 @@ impl Subject {
     pub(crate) fn of(app: &App, target: &Target) -> Self {
         let other = |verb| Self { verb, group: Cow::Borrowed(""), resource: Cow::Borrowed("") };
         let Target::Resource(path) = target else { return other("other") };
-        let registry: &Registry = app.cluster.registry();
-        match registry.get(&path.group, &path.version, &path.resource) {
+        let catalog = app.cluster.catalog();
+        match catalog.registry().get(&path.group, &path.version, &path.resource) {
             Some(resource) if path.verb != Verb::Unknown => Self {
                 verb: path.verb.name(),
                 group: resource.group.clone(),

@@ -37,10 +37,10 @@ pub(crate) fn answer(
             Bytes::from(app.metrics.text()),
         )),
         ["api" | "apis", ..] => discovery::answer(app, request.headers(), &segments, output),
-        ["openapi", "v2"] => Some(app.documents.swagger(app.cluster.registry(), request.headers())),
+        ["openapi", "v2"] => Some(app.documents.swagger(&app.cluster.catalog(), request.headers())),
         ["openapi", "v3", path @ ..] => {
-            let registry = app.cluster.registry();
-            app.documents.answer(registry, request.headers(), query, path, output)
+            let catalog = app.cluster.catalog();
+            app.documents.answer(&catalog, request.headers(), query, path, output)
         }
         _ => None,
     };
@@ -56,7 +56,7 @@ pub(crate) fn answer(
 
 /// Whether a path is one below `/apis` of a group that is served.
 fn is_group_served(app: &App, segments: &[&str]) -> bool {
-    matches!(segments, ["apis", group, ..] if app.cluster.registry().has_group(group))
+    matches!(segments, ["apis", group, ..] if app.cluster.catalog().registry().has_group(group))
 }
 
 fn index(output: Output) -> Response {

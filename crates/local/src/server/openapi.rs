@@ -1,6 +1,9 @@
 //! OpenAPI documents, with the headers that let clients keep them for a year.
 
-use std::{io::Write, sync::OnceLock};
+use std::{
+    io::Write,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -8,6 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::{Timestamp, ToSpan, fmt::rfc2822::DateTimePrinter, tz::TimeZone};
 use lockstep_api::{Registry, openapi};
+use lockstep_store::rest::Catalog;
 use serde_json::Value;
 
 use super::{
@@ -22,15 +26,15 @@ const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// The documents, made when somebody first asks for them.
+/// The documents, made when somebody first asks for them, and again when kinds were defined.
 #[derive(Default)]
-pub(crate) struct Documents(OnceLock<Made>);
+pub(crate) struct Documents(Mutex<Option<Arc<Made>>>);
 
 struct Made {
+    catalog: Arc<Catalog>,
     index: Value,
-    documents: Vec<Document>,
-    swagger: Document,
-    swagger_protobuf: Document,
+    documents: Vec<Arc<Document>>,
+    swagger: OnceLock<[Document; 2]>,
 }
 
 struct Document {
@@ -39,11 +43,14 @@ struct Document {
     kind: &'static str,
     body: Bytes,
     compressed: OnceLock<Bytes>,
+    /// Whether kinds are in it that users have defined.
+    is_defined: bool,
 }
 
 impl Document {
     fn new(path: String, hash: String, kind: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { path, hash, kind, body: body.into(), compressed: OnceLock::new() }
+        let (body, compressed) = (body.into(), OnceLock::new());
+        Self { path, hash, kind, body, compressed, is_defined: false }
     }
 }
 
@@ -51,13 +58,13 @@ impl Documents {
     /// Answers `/openapi/v3` and `/openapi/v3/{path}`; nothing when there is no such document.
     pub(crate) fn answer(
         &self,
-        registry: &Registry,
+        catalog: &Arc<Catalog>,
         headers: &HeaderMap,
         query: &Query,
         path: &[&str],
         output: Output,
     ) -> Option<Response> {
-        let made = self.0.get_or_init(|| make(registry));
+        let made = self.of(catalog);
         if path.is_empty() {
             return Some(respond::value(StatusCode::OK, &made.index, output));
         }
@@ -71,29 +78,57 @@ impl Documents {
     }
 
     /// Answers `/openapi/v2`.
-    pub(crate) fn swagger(&self, registry: &Registry, headers: &HeaderMap) -> Response {
-        let made = self.0.get_or_init(|| make(registry));
+    pub(crate) fn swagger(&self, catalog: &Arc<Catalog>, headers: &HeaderMap) -> Response {
+        let made = self.of(catalog);
+        let [json, protobuf] = made.swagger.get_or_init(|| swagger(catalog.registry()));
         let wants_protobuf = headers
             .get_all(header::ACCEPT)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .any(|value| value.contains(PROTOBUF) || value.contains(PROTOBUF_OLD));
-        found(if wants_protobuf { &made.swagger_protobuf } else { &made.swagger }, headers, false)
+        found(if wants_protobuf { protobuf } else { json }, headers, false)
+    }
+
+    /// The documents of a catalog.
+    fn of(&self, catalog: &Arc<Catalog>) -> Arc<Made> {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = last.as_ref().filter(|made| Arc::ptr_eq(&made.catalog, catalog)) {
+            return Arc::clone(made);
+        }
+        let made = Arc::new(make(catalog, last.as_deref()));
+        *last = Some(Arc::clone(&made));
+        made
     }
 }
 
-fn make(registry: &Registry) -> Made {
-    let documents = openapi::documents(registry);
-    let index = openapi::index(&documents);
-    let documents = documents
+/// Makes the documents of a catalog. Those of versions that nobody can define anything in are as
+/// they were `before`.
+fn make(catalog: &Arc<Catalog>, before: Option<&Made>) -> Made {
+    let registry = catalog.registry();
+    let known = |path: &str| before?.documents.iter().find(|document| document.path == path);
+    let documents: Vec<Arc<Document>> = openapi::versions(registry)
         .into_iter()
-        .map(|openapi::Document { path, hash, body }| Document::new(path, hash, JSON, body))
+        .map(|version| match known(&version.path()).filter(|it| !it.is_defined) {
+            Some(document) if !version.is_defined(registry) => Arc::clone(document),
+            _ => {
+                let is_defined = version.is_defined(registry);
+                let openapi::Document { path, hash, body } = openapi::document(registry, &version);
+                Arc::new(Document { is_defined, ..Document::new(path, hash, JSON, body) })
+            }
+        })
         .collect();
+    let pairs = documents.iter().map(|document| (&*document.path, &*document.hash));
+    let index = openapi::index(pairs);
+    Made { catalog: Arc::clone(catalog), index, documents, swagger: OnceLock::new() }
+}
+
+fn swagger(registry: &Registry) -> [Document; 2] {
     let openapi::v2::Swagger { hash, json, protobuf } = openapi::v2::document(registry);
-    let swagger = Document::new(String::new(), hash.clone(), JSON, json);
-    let swagger_protobuf =
-        Document::new(String::new(), format!("{hash}-protobuf"), PROTOBUF, protobuf);
-    Made { index, documents, swagger, swagger_protobuf }
+    let tag = format!("{hash}-protobuf");
+    [
+        Document::new(String::new(), hash, JSON, json),
+        Document::new(String::new(), tag, PROTOBUF, protobuf),
+    ]
 }
 
 fn moved(document: &Document) -> Response {

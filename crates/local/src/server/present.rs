@@ -120,7 +120,11 @@ impl Presenter {
     /// Writes one item of a list.
     pub(crate) fn put_item(&self, to: &mut BytesMut, object: &Object) {
         match self.shape {
-            // The items of a list carry no type: the list says what they are.
+            // The items of a list carry no type: the list says what they are. Those of kinds that
+            // users have defined do all the same.
+            Shape::Object if self.resource.strategy.schema().is_some() => {
+                self.put_object(to, object);
+            }
             Shape::Object => self.body(object).iter().for_each(|part| to.put_slice(part)),
             Shape::Metadata | Shape::MetadataList => self.put_metadata(to, object),
             Shape::Table => self.put_row(to, object),
@@ -210,7 +214,7 @@ impl Presenter {
         to.put_slice(b",\"columnDefinitions\":");
         // Watches say what the columns are only once.
         let columns = match with_columns {
-            true => table::column_definitions(&*self.resource.strategy),
+            true => self.resource.strategy.column_definitions().into(),
             false => Value::Null,
         };
         to.put_slice(columns.to_string().as_bytes());

@@ -8,6 +8,7 @@ mod log;
 mod pod;
 mod portforward;
 mod remote;
+mod scale;
 mod token;
 
 pub(crate) use binding::bind_by_body;
@@ -46,6 +47,9 @@ pub(crate) async fn answer(
             verbs::update(call, address, Some(sub), body).await
         }
         ("status", Verb::Patch) => verbs::patch(call, address, Some(sub), body).await,
+        ("scale", Verb::Get) => scale::get(call, address),
+        ("scale", Verb::Update) => scale::update(call, address, body).await,
+        ("scale", Verb::Patch) => scale::patch(call, address, body).await,
         ("binding", Verb::Create) => binding::bind(call, address, body).await,
         ("eviction", Verb::Create) => eviction::evict(call, address, body).await,
         ("token", Verb::Create) => token::issue(call, address, body).await,

@@ -33,7 +33,7 @@ impl Comparison {
 }
 
 /// Compares two versions of an object, but for what is at or below `ignored`.
-pub fn compare(place: Place, old: &Json, new: &Json, ignored: &Set) -> Comparison {
+pub fn compare(place: Place<'_>, old: &Json, new: &Json, ignored: &Set) -> Comparison {
     let mut found = Found::default();
     found.visit_map(place, Some(old), Some(new), Some(ignored));
     Comparison {
@@ -61,7 +61,7 @@ impl Found {
     /// Compares the values at `place`.
     fn visit(
         &mut self,
-        place: Place,
+        place: Place<'_>,
         old: Option<&Value>,
         new: Option<&Value>,
         ignored: Option<&Set>,
@@ -85,8 +85,8 @@ impl Found {
     /// Compares values of one form, and says whether they were compared as wholes.
     fn visit_as(
         &mut self,
-        form: Form,
-        place: Place,
+        form: Form<'_>,
+        place: Place<'_>,
         (old, new): (Option<&Value>, Option<&Value>),
         ignored: Option<&Set>,
     ) -> bool {
@@ -122,7 +122,7 @@ impl Found {
 
     fn visit_map(
         &mut self,
-        place: Place,
+        place: Place<'_>,
         old: Option<&Json>,
         new: Option<&Json>,
         ignored: Option<&Set>,
@@ -153,7 +153,7 @@ impl Found {
         }
     }
 
-    fn visit_list(&mut self, form: ListForm, items: Place, old: &[Value], new: &[Value]) {
+    fn visit_list(&mut self, form: ListForm<'_>, items: Place<'_>, old: &[Value], new: &[Value]) {
         let mut was = elements(form, items, old);
         let mut is = elements(form, items, new);
         // Both sorts are stable: of elements that cannot be told apart the order is kept.
@@ -171,7 +171,7 @@ impl Found {
     /// Compares the elements that have the same keys, of which there should be one.
     fn visit_elements(
         &mut self,
-        items: Place,
+        items: Place<'_>,
         old: &[(Element, &Value)],
         new: &[(Element, &Value)],
     ) {
@@ -243,7 +243,8 @@ mod tests {
     use crate::testing::{World, map};
 
     fn compared(plural: &str, old: Value, new: Value) -> [Vec<String>; 3] {
-        let place = Place::of(&World::empty().resource(plural));
+        let resource = World::empty().resource(plural);
+        let place = Place::of(&resource);
         let found = compare(place, &map(old), &map(new), &Set::of(&[&["status"]]));
         [found.added, found.modified, found.removed]
             .map(|set| set.paths().iter().map(ToString::to_string).collect())

@@ -1,5 +1,6 @@
 //! Lists whose elements can be told apart.
 
+use lockstep_api::resource::Text;
 use serde_json::Value;
 
 use super::{Element, Place, place::ListForm};
@@ -8,7 +9,11 @@ use super::{Element, Place, place::ListForm};
 ///
 /// # Errors
 /// Why the element cannot be told from others.
-pub(super) fn element_of(form: ListForm, items: Place, item: &Value) -> Result<Element, String> {
+pub(super) fn element_of(
+    form: ListForm<'_>,
+    items: Place<'_>,
+    item: &Value,
+) -> Result<Element, String> {
     match form {
         ListForm::Atomic => Err("invalid indexing of non-associative list".to_owned()),
         ListForm::Set => of_set(item),
@@ -28,7 +33,7 @@ fn of_set(item: &Value) -> Result<Element, String> {
     Err(why.to_owned())
 }
 
-fn keyed(names: &[&str], items: Place, item: &Value) -> Result<Element, String> {
+fn keyed(names: &[Text], items: Place<'_>, item: &Value) -> Result<Element, String> {
     let item = match item {
         Value::Object(item) => item,
         Value::Null => {
@@ -41,8 +46,8 @@ fn keyed(names: &[&str], items: Place, item: &Value) -> Result<Element, String> 
     let mut keys: Vec<(Box<str>, Value)> = names
         .iter()
         .filter_map(|name| {
-            let value = item.get(*name).or_else(|| items.key_default(name))?;
-            Some(((*name).into(), value.clone()))
+            let value = item.get(&**name).or_else(|| items.key_default(name))?;
+            Some(((**name).into(), value.clone()))
         })
         .collect();
     if keys.is_empty() {
@@ -59,7 +64,11 @@ fn keyed(names: &[&str], items: Place, item: &Value) -> Result<Element, String> 
 
 /// The elements of a list with the steps to them, in their order. Those that cannot be told from
 /// others are left out: objects that were accepted have none.
-pub(super) fn elements(form: ListForm, items: Place, list: &[Value]) -> Vec<(Element, &Value)> {
+pub(super) fn elements<'a>(
+    form: ListForm<'_>,
+    items: Place<'_>,
+    list: &'a [Value],
+) -> Vec<(Element, &'a Value)> {
     let of = |item| element_of(form, items, item).ok().map(|element| (element, item));
     list.iter().filter_map(of).collect()
 }

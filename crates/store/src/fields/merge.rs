@@ -11,12 +11,12 @@ use super::{
 };
 
 /// The `live` object with all that `config` says. Nothing is taken away. Both fit the schema.
-pub fn merge(place: Place, live: &Value, config: &Value) -> Value {
+pub fn merge(place: Place<'_>, live: &Value, config: &Value) -> Value {
     visit(place, Some(live), Some(config)).unwrap_or(Value::Null)
 }
 
 /// The merged value; nothing when both are objects or lists without anything in them.
-fn visit(place: Place, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
+fn visit(place: Place<'_>, live: Option<&Value>, config: Option<&Value>) -> Option<Value> {
     let value = config.or(live)?;
     let (live, config) = (live, config);
     match place.form(value) {
@@ -40,7 +40,7 @@ fn visit(place: Place, live: Option<&Value>, config: Option<&Value>) -> Option<V
 }
 
 fn maps(
-    place: Place,
+    place: Place<'_>,
     live: Option<&Map<String, Value>>,
     config: Option<&Map<String, Value>>,
 ) -> Option<Value> {
@@ -64,7 +64,7 @@ fn maps(
 
 /// The elements of both lists. Those that the configuration has come in its order, the others
 /// where they were between them.
-fn lists(form: ListForm, items: Place, live: &[Value], config: &[Value]) -> Vec<Value> {
+fn lists(form: ListForm<'_>, items: Place<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
     let live = elements(form, items, live);
     let config = elements(form, items, config);
     let in_config: BTreeSet<&Element> = config.iter().map(|(element, _)| element).collect();
@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn elements_keep_their_places_unless_the_configuration_says_otherwise() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         let pod = |names: &str| {
             let list: Vec<Value> =
                 names.chars().map(|name| json!({"name": name.to_string()})).collect();
@@ -152,7 +153,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_merged_in_little_more_than_the_time_to_read_them() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         let pod = |numbers: &mut dyn Iterator<Item = usize>| {
             let list: Vec<Value> = numbers.map(|it| json!(format!("example.com/{it}"))).collect();
             json!({"metadata": {"finalizers": list}})
@@ -169,7 +171,8 @@ mod tests {
 
     #[test]
     fn a_configuration_adds_and_replaces_but_removes_nothing() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         let live = json!({
             "metadata": {"labels": {"a": "1", "b": "2"}, "annotations": {"x": "y"}},
             "spec": {"nodeSelector": {"a": "1"}, "containers": [{"name": "c", "image": "i"}]},

@@ -9,12 +9,12 @@ use super::{
 };
 
 /// All fields of `value`: its leaves, the elements of its lists and the entries of its maps.
-pub fn owned(place: Place, value: &Value) -> Set {
+pub fn owned(place: Place<'_>, value: &Value) -> Set {
     visit(place, value).1
 }
 
 /// Whether the value itself is a field, and the fields below it.
-fn visit(place: Place, value: &Value) -> (bool, Set) {
+fn visit(place: Place<'_>, value: &Value) -> (bool, Set) {
     match (place.form(value), value) {
         (Form::Scalar | Form::List(ListForm::Atomic) | Form::Map { is_atomic: true }, _) => {
             (true, Set::default())
@@ -35,7 +35,7 @@ fn visit(place: Place, value: &Value) -> (bool, Set) {
     }
 }
 
-fn of_list(form: ListForm, items: Place, list: &[Value]) -> Set {
+fn of_list(form: ListForm<'_>, items: Place<'_>, list: &[Value]) -> Set {
     let mut found = elements(form, items, list);
     found.sort_by(|a, b| a.0.cmp(&b.0));
     let mut set = Set::default();
@@ -56,7 +56,8 @@ mod tests {
 
     #[test]
     fn whoever_applies_owns_leaves_elements_and_entries() {
-        let place = Place::of(&World::empty().resource("services"));
+        let resource = World::empty().resource("services");
+        let place = Place::of(&resource);
         let service = json!({
             "apiVersion": "v1",
             "metadata": {"name": "s", "labels": {"a": "b"}, "annotations": {}},

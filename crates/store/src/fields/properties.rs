@@ -75,7 +75,7 @@ fn tidy(value: &mut Value) {
     }
 }
 
-fn place() -> Place {
+fn place() -> Place<'static> {
     Place::Known(lockstep_api::schema::of("", "v1", "Pod").unwrap())
 }
 

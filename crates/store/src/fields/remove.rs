@@ -10,7 +10,7 @@ use super::{
 
 /// `value` without the fields of `set`. What is atomic, and something below it is to go, goes as a
 /// whole. What has nothing left in it is null.
-pub fn remove(place: Place, value: &Value, set: &Set) -> Value {
+pub fn remove(place: Place<'_>, value: &Value, set: &Set) -> Value {
     match (place.form(value), value) {
         (Form::Scalar, _) => value.clone(),
         (Form::List(form), Value::Array(list)) if form != ListForm::Atomic => {
@@ -29,7 +29,7 @@ pub fn remove(place: Place, value: &Value, set: &Set) -> Value {
     }
 }
 
-fn of_list(form: ListForm, items: Place, list: &[Value], set: &Set) -> Vec<Value> {
+fn of_list(form: ListForm<'_>, items: Place<'_>, list: &[Value], set: &Set) -> Vec<Value> {
     let mut kept = Vec::new();
     for item in list {
         let element = element_of(form, items, item).ok();
@@ -42,7 +42,7 @@ fn of_list(form: ListForm, items: Place, list: &[Value], set: &Set) -> Vec<Value
     kept
 }
 
-fn of_map(place: Place, object: &Map<String, Value>, set: &Set) -> Map<String, Value> {
+fn of_map(place: Place<'_>, object: &Map<String, Value>, set: &Set) -> Map<String, Value> {
     let mut kept = Map::new();
     for (name, value) in object {
         let value = match (set.at_field(name), place.field(name)) {
@@ -58,7 +58,7 @@ fn of_map(place: Place, object: &Map<String, Value>, set: &Set) -> Map<String, V
 /// `set` with the members of structs that have something below them in it, which are otherwise
 /// only there through that.
 #[must_use]
-pub fn named_too(place: Option<Place>, set: &Set) -> Set {
+pub fn named_too(place: Option<Place<'_>>, set: &Set) -> Set {
     let mut all = Set::default();
     for node in &set.nodes {
         let (is_named, below) = match &node.element {
@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn fields_go_with_what_is_below_them() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         let pod = json!({
             "metadata": {"labels": {"a": "1", "b": "2"}, "finalizers": ["x", "y"]},
             "spec": {"nodeSelector": {"a": "1"}, "containers": [{"name": "c", "image": "i"}]},

@@ -8,10 +8,7 @@ use std::{
     fmt::{self, Write},
 };
 
-use lockstep_api::{
-    quote::quoted,
-    schema::{SchemaNode, Shape},
-};
+use lockstep_api::{definition::schema::Schema, quote::quoted, schema::Shape};
 use serde_json::{Map, Value};
 
 use super::{Element, Place, list::element_of, place::Form, place::ListForm};
@@ -30,7 +27,7 @@ const ELEMENT_MAX: usize = 1 << 10;
 ///
 /// # Errors
 /// What is wrong with it, in one text.
-pub fn check(place: Place, value: &Value) -> Result<(), String> {
+pub fn check(place: Place<'_>, value: &Value) -> Result<(), String> {
     let mut faults = Faults::default();
     visit(place, value, &mut String::new(), &mut faults);
     if faults.is_cut {
@@ -89,15 +86,18 @@ impl Write for Short {
     }
 }
 
-fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Faults) {
+fn visit(place: Place<'_>, value: &Value, path: &mut String, faults: &mut Faults) {
     if value.is_null() || faults.is_cut {
         return;
     }
     match (place.form(value), value) {
         (Form::Scalar, _) => {
-            if let Place::Known(node) = place
-                && let Some(why) = scalar_fault(node, value)
-            {
+            let shape = match place {
+                Place::Known(node) => node.shape(),
+                Place::Whole(schema) | Place::Part(schema) => shape_of(schema),
+                Place::Free => Shape::Any,
+            };
+            if let Some(why) = scalar_fault(shape, value) {
                 faults.push(path, &why);
             }
         }
@@ -114,7 +114,7 @@ fn visit(place: Place, value: &Value, path: &mut String, faults: &mut Faults) {
     }
 }
 
-fn of_map(place: Place, object: &Map<String, Value>, path: &mut String, faults: &mut Faults) {
+fn of_map(place: Place<'_>, object: &Map<String, Value>, path: &mut String, faults: &mut Faults) {
     for (name, value) in object {
         let length = path.len();
         path.push_str(&Short::of(ELEMENT_MAX, |out| write!(out, ".{name}")));
@@ -126,7 +126,13 @@ fn of_map(place: Place, object: &Map<String, Value>, path: &mut String, faults: 
     }
 }
 
-fn of_list(form: ListForm, items: Place, list: &[Value], path: &mut String, faults: &mut Faults) {
+fn of_list(
+    form: ListForm<'_>,
+    items: Place<'_>,
+    list: &[Value],
+    path: &mut String,
+    faults: &mut Faults,
+) {
     let mut seen: BTreeSet<Element> = BTreeSet::new();
     for (index, item) in list.iter().enumerate() {
         let element = match form {
@@ -153,9 +159,20 @@ fn of_list(form: ListForm, items: Place, list: &[Value], path: &mut String, faul
     }
 }
 
-fn scalar_fault(node: SchemaNode, value: &Value) -> Option<String> {
+/// What a scalar is by the schema of a definition.
+fn shape_of(schema: &Schema) -> Shape {
+    match &*schema.kind {
+        _ if schema.is_int_or_string => Shape::IntOrString,
+        "string" => Shape::String,
+        "boolean" => Shape::Bool,
+        "integer" | "number" => Shape::Int64,
+        _ => Shape::Any,
+    }
+}
+
+fn scalar_fault(shape: Shape, value: &Value) -> Option<String> {
     let is_scalar = !value.is_object() && !value.is_array();
-    match node.shape() {
+    match shape {
         Shape::Int32 | Shape::Int64 if !value.is_number() => {
             Some(format!("expected numeric (int or float), got {}", type_of(value)))
         }
@@ -267,7 +284,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_named_with_its_path() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         let cases = [
             (json!({"spec": {"containers": [{"name": "a", "env": null}]}}), ""),
             (json!({"spec": {"foo": 1}}), ".spec.foo: field not declared in schema"),
@@ -380,7 +398,8 @@ mod tests {
 
     #[test]
     fn long_lists_are_checked_in_little_more_than_the_time_to_read_them() {
-        let place = Place::of(&World::empty().resource("pods"));
+        let resource = World::empty().resource("pods");
+        let place = Place::of(&resource);
         // Where each element is looked for in all others, this takes minutes.
         let list: Vec<Value> = (0..100_000).map(|it| format!("example.com/{it}").into()).collect();
         assert_eq!(check(place, &json!({"metadata": {"finalizers": list}})), Ok(()));

@@ -180,7 +180,7 @@ impl Writer<'_> {
 }
 
 /// All fields of an object, with members of structs that are there only through what they have.
-fn named(place: Place, value: &Value) -> Set {
+fn named(place: Place<'_>, value: &Value) -> Set {
     fields::named_too(Some(place), &fields::owned(place, value))
 }
 

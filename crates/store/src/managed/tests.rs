@@ -45,7 +45,7 @@ struct Want {
 struct One<'a>(&'a lockstep_api::Resource);
 
 impl Versions for One<'_> {
-    fn place(&self, api_version: &str) -> Option<Place> {
+    fn place(&self, api_version: &str) -> Option<Place<'_>> {
         (self.0.api_version() == api_version).then(|| Place::of(self.0))
     }
 

@@ -2,7 +2,7 @@
 
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
-use super::{Answer, Plan, Scene, admission, metadata, namespace, owners::Owners};
+use super::{Answer, Plan, Scene, admission, definition, metadata, namespace, owners::Owners};
 use crate::change::{Change, Check, Expect, Write};
 
 /// How often a generated name is tried.
@@ -22,6 +22,7 @@ pub(super) fn create_owned(
 ) -> Result<Plan, Status> {
     let given = json::text(&object, &["metadata", "name"]).to_owned();
     let mut checks: Vec<Check> = namespace::admit_create(scene, &given)?.into_iter().collect();
+    checks.extend(definition::admit_create(scene, &given)?);
     metadata::settle_namespace(&mut object, scene)?;
     if !json::text(&object, &["metadata", "resourceVersion"]).is_empty() {
         return Err(Status::bad_request(
@@ -61,6 +62,7 @@ fn accept(
         admission.admit(scene, object)?;
     }
     checks.extend(admission::allocate(scene, object, None, name)?);
+    checks.extend(definition::settle(scene, object, name));
     if strategy.has_generation() {
         metadata::metadata(object).insert("generation".to_owned(), 1.into());
     }
@@ -78,7 +80,9 @@ fn accept(
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }
-    Ok(strategy.warnings(object, None))
+    let mut warnings = strategy.warnings(object, None);
+    warnings.extend(definition::warning(scene, object));
+    Ok(warnings)
 }
 
 /// The name of the object, generated when only a prefix is given. After the last attempt the name

@@ -10,7 +10,7 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use super::{Plan, Scene, metadata, namespace, not_found};
+use super::{Plan, Scene, definition, metadata, namespace, not_found};
 use crate::{
     change::{Expect, Write},
     object::Object,
@@ -46,6 +46,9 @@ pub fn delete(scene: &Scene<'_>, name: &str, options: &DeleteOptions) -> Result<
     let old = scene.find(name).ok_or_else(|| not_found(scene, name))?;
     check_preconditions(scene.resource, old, options)?;
     if let Some(plan) = namespace::begin_deletion(scene, old) {
+        return Ok(plan);
+    }
+    if let Some(plan) = definition::begin_deletion(scene, old)? {
         return Ok(plan);
     }
     let mut plan = delete_as(scene, old, scene.shown(old), options);

@@ -108,7 +108,7 @@ impl Scene<'_> {
 }
 
 impl Versions for Scene<'_> {
-    fn place(&self, api_version: &str) -> Option<Place> {
+    fn place(&self, api_version: &str) -> Option<Place<'_>> {
         if self.resource.api_version() == api_version {
             return Some(Place::of(self.resource));
         }

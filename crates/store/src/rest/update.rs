@@ -10,7 +10,8 @@ use lockstep_api::{
 };
 
 use super::{
-    Answer, Plan, Scene, admission, create, metadata, namespace, not_found, owners::Owners,
+    Answer, Plan, Scene, admission, create, definition, metadata, namespace, not_found,
+    owners::Owners,
 };
 use crate::{
     change::{Expect, Write},
@@ -61,7 +62,8 @@ pub(super) fn replace(
     let check = match sub {
         None => {
             scene.strategy().prepare_update(&mut object, old_json, scene.context);
-            admission::allocate(scene, &mut object, Some(old_json), name)?
+            let check = admission::allocate(scene, &mut object, Some(old_json), name)?;
+            check.or_else(|| definition::settle(scene, &mut object, name))
         }
         Some(_) => None,
     };
@@ -113,7 +115,7 @@ fn accept(
         strategy.prepare_status_update(object, old, scene.context);
     }
     decode::complete(scene.resource, object);
-    if strategy.has_generation() && is_spec_changed(object, old) {
+    if strategy.has_generation() && is_spec_changed(object, old, strategy.has_status()) {
         let generation = json::integer(old, &["metadata", "generation"]).unwrap_or_default();
         metadata::metadata(object).insert("generation".to_owned(), (generation + 1).into());
     }
@@ -133,7 +135,12 @@ fn accept(
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }
-    Ok(if sub.is_none() { strategy.warnings(object, Some(old)) } else { Vec::new() })
+    let mut warnings = Vec::new();
+    if sub.is_none() {
+        warnings.extend(strategy.warnings(object, Some(old)));
+        warnings.extend(definition::warning(scene, object));
+    }
+    Ok(warnings)
 }
 
 /// The old object with the part that the subresource `sub` may write taken from `object`.
@@ -193,9 +200,9 @@ fn carry_system_fields(object: &mut Json, old: &Json) {
     }
 }
 
-/// Whether anything but metadata and status differs.
-fn is_spec_changed(object: &Json, old: &Json) -> bool {
-    let is_spec = |key: &str| key != "metadata" && key != "status";
+/// Whether anything but metadata and a status that is written on its own differs.
+fn is_spec_changed(object: &Json, old: &Json, has_status: bool) -> bool {
+    let is_spec = |key: &str| key != "metadata" && !(has_status && key == "status");
     let differs = |(key, value): (&String, _)| is_spec(key) && old.get(key) != Some(value);
     object.iter().any(differs) || old.keys().any(|key| is_spec(key) && !object.contains_key(key))
 }

@@ -57,7 +57,8 @@ impl Cluster {
         if is_settled() {
             return;
         }
-        let Some(sender) = self.0.core.tables.get(ACCOUNTS) else { return };
+        let tables = self.0.core.tables.load_full();
+        let Some(sender) = tables.get(ACCOUNTS) else { return };
         let mut changes = sender.subscribe();
         let settled = async { while !is_settled() && changes.changed().await.is_ok() {} };
         let _late = tokio::time::timeout(PATIENCE, settled).await;

@@ -32,7 +32,8 @@ pub(crate) async fn bind_by_body(
     let write = call.write_options(&options);
     let name = json::text(&binding, &["metadata", "name"]);
     let cluster = &call.app.cluster;
-    let pods = cluster.registry().get("", "v1", "pods").ok_or_else(Status::no_such_resource)?;
+    let catalog = cluster.catalog();
+    let pods = catalog.registry().get("", "v1", "pods").ok_or_else(Status::no_such_resource)?;
     cluster.bind(pods, (namespace, name), &binding, &write).await?;
     Ok(done(call))
 }

@@ -156,7 +156,8 @@ fn find(
     namespace: &str,
     name: &str,
 ) -> Result<std::sync::Arc<Object>, Status> {
-    let registry = call.app.cluster.registry();
+    let catalog = call.app.cluster.catalog();
+    let registry = catalog.registry();
     let resource = registry.get("", "v1", kind.plural()).ok_or_else(Status::no_such_resource)?;
     call.app.cluster.get(resource, namespace, name)
 }

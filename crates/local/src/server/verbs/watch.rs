@@ -141,8 +141,9 @@ impl EventStream {
             match self.wait().await? {
                 Wake::Notices(Ok(notices)) => self.queue.extend(notices),
                 Wake::Notices(Err(status)) => {
-                    self.watch = None;
-                    return Some(error_event(&status));
+                    // What is watched looks different from now on: the client is to look again.
+                    let is_over = self.watch.take().is_some_and(|watch| watch.is_over());
+                    return (!is_over).then(|| error_event(&status));
                 }
                 Wake::Bookmark => {
                     self.next_bookmark = Some(Instant::now() + BOOKMARK_INTERVAL);

@@ -4,8 +4,6 @@
 //! The dialect is older than RFC 9535 and differs from it in templates, in filters, in what a
 //! missing field means and in how results are printed, so crates for the standard do not fit.
 
-// Named, because it is also found from where it is fuzzed.
-#[path = "jsonpath/parse.rs"]
 mod parse;
 
 use std::cmp::Ordering;
@@ -15,11 +13,11 @@ use serde_json::Value;
 /// Why a template cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct JsonPathError(pub(crate) String);
+pub struct JsonPathError(pub(crate) String);
 
 /// A template, ready for any number of objects.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Template {
+pub struct Template {
     parts: Vec<Part>,
 }
 
@@ -77,12 +75,12 @@ enum Comparison {
 
 impl Template {
     /// Reads a template; text outside of braces stands for itself.
-    pub(crate) fn parse(text: &str) -> Result<Self, JsonPathError> {
+    pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         parse::template(text).map(|parts| Self { parts })
     }
 
     /// Reads one expression, with or without braces and leading dot: `.a.b`, `a.b`, `{.a.b}`.
-    pub(crate) fn relaxed(text: &str) -> Result<Self, JsonPathError> {
+    pub fn relaxed(text: &str) -> Result<Self, JsonPathError> {
         let inner = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         if inner.is_empty() || inner.contains(['{', '}']) {
             return Err(JsonPathError(format!(
@@ -94,12 +92,12 @@ impl Template {
     }
 
     /// Whether there is anything but text in it.
-    pub(crate) fn has_expression(&self) -> bool {
+    pub fn has_expression(&self) -> bool {
         self.parts.iter().any(|part| !matches!(part, Part::Text(_)))
     }
 
     /// The text the template makes of `object`.
-    pub(crate) fn render(&self, object: &Value) -> Result<String, JsonPathError> {
+    pub fn render(&self, object: &Value) -> Result<String, JsonPathError> {
         let mut text = String::new();
         for result in self.results(object)? {
             let shown: Vec<String> = result.iter().map(shown).collect();
@@ -109,20 +107,20 @@ impl Template {
     }
 
     /// The values of every expression, texts included, in order.
-    pub(crate) fn results(&self, object: &Value) -> Result<Vec<Vec<Value>>, JsonPathError> {
+    pub fn results(&self, object: &Value) -> Result<Vec<Vec<Value>>, JsonPathError> {
         let mut results = Vec::new();
         run(&self.parts, object, &mut results)?;
         Ok(results)
     }
 
     /// The values of all expressions in one list.
-    pub(crate) fn values(&self, object: &Value) -> Result<Vec<Value>, JsonPathError> {
+    pub fn values(&self, object: &Value) -> Result<Vec<Value>, JsonPathError> {
         Ok(self.results(object)?.concat())
     }
 }
 
 /// A value as kubectl prints it: text as it is, objects and lists as JSON.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         // Go's encoder keeps these three from HTML, and scripts compare its output.
@@ -131,7 +129,7 @@ pub(crate) fn shown(value: &Value) -> String {
             .replace('<', "\\u003c")
             .replace('>', "\\u003e")
             .replace('&', "\\u0026"),
-        plain => plain.to_string(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 
@@ -252,7 +250,7 @@ fn members(value: Value) -> Vec<Value> {
     match value {
         Value::Array(items) => items,
         Value::Object(fields) => fields.into_iter().map(|(_, value)| value).collect(),
-        _ => Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
     }
 }
 
@@ -265,10 +263,10 @@ fn push_below(value: Value, found: &mut Vec<Value>) {
 }
 
 fn list(value: Value) -> Result<Vec<Value>, JsonPathError> {
-    match value {
-        Value::Array(items) => Ok(items),
-        other => Err(JsonPathError(format!("{} is no list", shorten(&other.to_string())))),
+    if let Value::Array(items) = value {
+        return Ok(items);
     }
+    Err(JsonPathError(format!("{} is no list", shorten(&value.to_string()))))
 }
 
 fn shorten(text: &str) -> String {

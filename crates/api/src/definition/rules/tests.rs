@@ -1,0 +1,128 @@
+use serde_json::json;
+
+use super::*;
+
+/// What a rule of `spec` finds wrong, given its schema, the new spec and the old one.
+fn found(rule: Value, new: Value, old: Option<Value>) -> Vec<String> {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {
+            "n": {"type": "integer"}, "m": {"type": "integer"}, "s": {"type": "string"},
+            "f": {"type": "number"}, "when": {"type": "string", "format": "date-time"},
+            "list": {"type": "array", "items": {"type": "string"}},
+            "map": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "a-b": {"type": "string"}, "q": {"x-kubernetes-int-or-string": true},
+        },
+        "x-kubernetes-validations": [rule],
+    }}}));
+    let whole = |spec: Value| {
+        let object = json!({"metadata": {"name": "x"}, "spec": spec});
+        object.as_object().cloned().unwrap()
+    };
+    let old = old.map(whole);
+    check(&schema, &whole(new), old.as_ref()).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn rules_that_hold_say_nothing() {
+    let cases = [
+        ("self.n <= self.m", json!({"n": 1, "m": 2})),
+        ("!has(self.s) || self.s.startsWith('a')", json!({})),
+        ("self.list.all(x, x.size() > 1)", json!({"list": ["aa", "bb"]})),
+        ("self.list.exists_one(x, x == 'aa')", json!({"list": ["aa", "bb"]})),
+        ("self.map.all(k, self.map[k] > 0)", json!({"map": {"x": 1}})),
+        ("self.s.matches('^[a-z]+$')", json!({"s": "abc"})),
+        ("self.f == 2.0", json!({"f": 2})),
+        ("self.when > timestamp('2020-01-01T00:00:00Z')", json!({"when": "2026-11-15T12:00:00Z"})),
+        ("self.a__dash__b == 'x'", json!({"a-b": "x"})),
+        (
+            "isQuantity(self.s) && quantity(self.s).isGreaterThan(quantity('1Gi'))",
+            json!({"s": "2Gi"}),
+        ),
+        (
+            "isURL(self.s) && url(self.s).getHost() == 'example.com'",
+            json!({"s": "https://example.com/"}),
+        ),
+        ("isIP(self.s)", json!({"s": "10.0.0.1"})),
+        ("sets.contains(['aa', 'bb', 'cc'], self.list)", json!({"list": ["aa", "bb"]})),
+        ("type(self.q) == int ? self.q > 0 : self.q != ''", json!({"q": "x"})),
+    ];
+    for (rule, spec) in cases {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(found(json!({"rule": rule}), spec, None), none, "{rule}");
+    }
+}
+
+#[test]
+fn rules_that_do_not_hold_say_so_in_their_words() {
+    let spec = || json!({"n": 3, "m": 2});
+    let cases = [
+        (json!({"rule": "self.n <= self.m"}), "spec: Invalid value: failed rule: self.n <= self.m"),
+        (
+            json!({"rule": "self.n <= self.m", "message": "n is too large"}),
+            "spec: Invalid value: n is too large",
+        ),
+        (
+            json!({"rule": "self.n <= self.m", "messageExpression": "'n is ' + string(self.n)"}),
+            "spec: Invalid value: n is 3",
+        ),
+        (
+            json!({"rule": "self.n <= self.m", "message": "no", "reason": "FieldValueForbidden",
+                   "fieldPath": ".n"}),
+            "spec.n: Forbidden: no",
+        ),
+        (
+            json!({"rule": "self.n <= self.m", "message": "no", "reason": "FieldValueRequired"}),
+            "spec: Required value: no",
+        ),
+        (
+            json!({"rule": "self.s == 'x'", "message": "no"}),
+            "spec: Invalid value: \"object\": no such key: s evaluating rule: no",
+        ),
+    ];
+    for (rule, want) in cases {
+        assert_eq!(found(rule.clone(), spec(), None), [want], "{rule}");
+    }
+}
+
+#[test]
+fn rules_about_changes_need_something_before() {
+    let rule = json!({"rule": "self.n >= oldSelf.n", "message": "n may not shrink"});
+    let none: Vec<String> = Vec::new();
+    assert_eq!(found(rule.clone(), json!({"n": 1}), None), none);
+    assert_eq!(found(rule.clone(), json!({"n": 2}), Some(json!({"n": 1}))), none);
+    assert_eq!(
+        found(rule, json!({"n": 1}), Some(json!({"n": 2}))),
+        ["spec: Invalid value: n may not shrink"]
+    );
+    let optional = json!({"rule": "oldSelf.hasValue() || self.n == 1", "message": "begin with 1",
+                          "optionalOldSelf": true});
+    assert_eq!(found(optional.clone(), json!({"n": 1}), None), none);
+    assert_eq!(
+        found(optional.clone(), json!({"n": 2}), None),
+        ["spec: Invalid value: begin with 1"]
+    );
+    assert_eq!(found(optional, json!({"n": 2}), Some(json!({"n": 1}))), none);
+}
+
+#[test]
+fn what_did_not_change_may_stay() {
+    let rule = json!({"rule": "self.n <= self.m", "message": "no"});
+    let wrong = json!({"n": 3, "m": 2});
+    assert!(found(rule.clone(), wrong.clone(), Some(wrong.clone())).is_empty());
+    assert_eq!(found(rule, json!({"n": 4, "m": 2}), Some(wrong)).len(), 1);
+}
+
+#[test]
+fn functions_that_nobody_knows_are_told() {
+    let schema = Schema::read(&json!({"type": "object", "x-kubernetes-validations": [
+        {"rule": "self.fly()"}, {"rule": "true"}]}));
+    assert_eq!(
+        unenforced(&schema, "s"),
+        ["s.x-kubernetes-validations[0].rule: is not enforced: the function fly is not supported"]
+    );
+    let broken = Schema::read(&json!({"type": "object", "x-kubernetes-validations": [
+        {"rule": "self ="}]}));
+    let faults = faults(&broken, 0, &Path::new("p"), None);
+    assert!(faults[0].to_string().contains("compilation failed: "), "{faults:?}");
+}

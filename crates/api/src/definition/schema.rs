@@ -1,0 +1,246 @@
+//! A schema of a definition, read once: what fields there are, and what may be in them.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use serde_json::Value;
+
+use super::rules::Programs;
+use crate::{re2::Pattern, resource::Text, strategy::Json};
+
+/// The members that every object of the API has.
+pub(super) const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// A schema, or a part of one.
+#[derive(Debug, Default)]
+pub struct Schema {
+    /// The JSON type; empty when none is said.
+    pub kind: String,
+    /// What the text or number stands for.
+    pub format: String,
+    /// Whether null is a value here.
+    pub is_nullable: bool,
+    /// Whether fields that nobody described are kept.
+    pub keeps_unknown: bool,
+    /// Whether a whole object of some kind is here.
+    pub is_embedded: bool,
+    /// Whether an integer or a text may be here.
+    pub is_int_or_string: bool,
+    /// What there is when nothing is given.
+    pub default: Option<Value>,
+    /// The fields of an object.
+    pub properties: BTreeMap<String, Self>,
+    /// The other fields of an object.
+    pub additional: Additional,
+    /// The elements of a list.
+    pub items: Option<Box<Self>>,
+    /// What a list is to its owners: `atomic`, `set` or `map`.
+    pub list_type: Option<String>,
+    /// The fields by which elements are told apart.
+    pub list_keys: Vec<Text>,
+    /// Whether an object has one owner as a whole.
+    pub is_atomic: bool,
+    /// The rules, as expressions.
+    pub rules: Vec<Rule>,
+    /// What values must be like.
+    pub limits: Limits,
+}
+
+/// What the fields may be that are not named.
+#[derive(Debug, Default)]
+pub enum Additional {
+    /// Nothing is said.
+    #[default]
+    Unsaid,
+    /// Anything, or nothing.
+    Allowed(bool),
+    /// Values of one sort.
+    Of(Box<Schema>),
+}
+
+/// What values must be like, beyond their type.
+#[derive(Debug, Default)]
+pub struct Limits {
+    pub(super) required: Vec<String>,
+    pub(super) choices: Option<Vec<Value>>,
+    pub(super) pattern: Option<Shape>,
+    pub(super) maximum: Option<(f64, bool)>,
+    pub(super) minimum: Option<(f64, bool)>,
+    pub(super) multiple_of: Option<f64>,
+    pub(super) length: [Option<u64>; 2],
+    pub(super) items: [Option<u64>; 2],
+    pub(super) properties: [Option<u64>; 2],
+    pub(super) has_unique_items: bool,
+    pub(super) all_of: Vec<Schema>,
+    pub(super) any_of: Vec<Schema>,
+    pub(super) one_of: Vec<Schema>,
+    pub(super) not: Option<Box<Schema>>,
+}
+
+/// What texts must look like.
+#[derive(Debug)]
+pub(super) struct Shape {
+    pub(super) text: String,
+    /// Read when somebody first asks for it: most never are.
+    read: OnceLock<Option<Pattern>>,
+}
+
+impl Shape {
+    /// Whether a text does not look like it.
+    pub(super) fn refuses(&self, text: &str) -> bool {
+        let read = self.read.get_or_init(|| Pattern::new(&self.text).ok());
+        read.as_ref().is_some_and(|pattern| !pattern.is_found_in(text))
+    }
+}
+
+/// One of `x-kubernetes-validations`.
+#[derive(Debug, Default)]
+pub struct Rule {
+    /// The expression.
+    pub rule: String,
+    /// What is said when it does not hold.
+    pub message: String,
+    /// An expression that makes the message.
+    pub message_expression: String,
+    /// The reason of the error.
+    pub reason: String,
+    /// The field the error is about.
+    pub field_path: String,
+    /// Whether the rule also holds where there was nothing before.
+    pub is_old_optional: bool,
+    programs: OnceLock<Programs>,
+}
+
+impl Schema {
+    /// Reads a schema. What it may not contain is found elsewhere.
+    pub fn read(value: &Value) -> Self {
+        let Some(schema) = value.as_object() else { return Self::default() };
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let list_keys = schema.get("x-kubernetes-list-map-keys");
+        Self {
+            kind: text("type").to_owned(),
+            format: text("format").to_owned(),
+            is_nullable: flag("nullable"),
+            keeps_unknown: flag("x-kubernetes-preserve-unknown-fields"),
+            is_embedded: flag("x-kubernetes-embedded-resource"),
+            is_int_or_string: flag("x-kubernetes-int-or-string"),
+            default: schema.get("default").filter(|value| !value.is_null()).cloned(),
+            properties: properties
+                .into_iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), Self::read(value)))
+                .collect(),
+            additional: match schema.get("additionalProperties") {
+                None | Some(Value::Null) => Additional::Unsaid,
+                Some(Value::Bool(is_allowed)) => Additional::Allowed(*is_allowed),
+                Some(value) => Additional::Of(Box::new(Self::read(value))),
+            },
+            items: schema.get("items").filter(|it| it.is_object()).map(boxed),
+            list_type: schema
+                .get("x-kubernetes-list-type")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            list_keys: texts(list_keys).map(|key| key.to_owned().into()).collect(),
+            is_atomic: text("x-kubernetes-map-type") == "atomic",
+            rules: schema
+                .get("x-kubernetes-validations")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(Rule::read)
+                .collect(),
+            limits: Limits::read(schema),
+        }
+    }
+
+    /// What the field `name` is.
+    pub fn field(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or_else(|| self.additional.schema())
+    }
+
+    /// The element of an `old` list that an element of a new one was, where that can be told.
+    pub(super) fn same_element<'a>(&self, old: &'a [Value], item: &Value) -> Option<&'a Value> {
+        if self.list_type.as_deref() != Some("map") {
+            return None;
+        }
+        let is_same =
+            |old: &&Value| self.list_keys.iter().all(|name| old.get(&**name) == item.get(&**name));
+        old.iter().find(is_same)
+    }
+
+    /// Whether a predicate holds for this schema, or for one in it that describes values.
+    pub fn any(&self, is_so: &impl Fn(&Self) -> bool) -> bool {
+        is_so(self)
+            || self.properties.values().any(|schema| schema.any(is_so))
+            || self.items.as_deref().is_some_and(|schema| schema.any(is_so))
+            || self.additional.schema().is_some_and(|schema| schema.any(is_so))
+    }
+}
+
+impl Additional {
+    /// The schema of what is not named, if there is one.
+    pub fn schema(&self) -> Option<&Schema> {
+        match self {
+            Self::Of(schema) => Some(schema),
+            Self::Unsaid | Self::Allowed(_) => None,
+        }
+    }
+}
+
+impl Limits {
+    fn read(schema: &Json) -> Self {
+        let number = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let count = |key: &str| schema.get(key).and_then(Value::as_u64);
+        let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
+        let many = |key: &str| -> Vec<Schema> {
+            let list = schema.get(key).and_then(Value::as_array);
+            list.into_iter().flatten().map(Schema::read).collect()
+        };
+        let pattern = schema.get("pattern").and_then(Value::as_str).filter(|it| !it.is_empty());
+        Self {
+            required: texts(schema.get("required")).map(str::to_owned).collect(),
+            choices: schema.get("enum").and_then(Value::as_array).cloned(),
+            pattern: pattern.map(|text| Shape { text: text.to_owned(), read: OnceLock::new() }),
+            maximum: number("maximum").map(|most| (most, flag("exclusiveMaximum"))),
+            minimum: number("minimum").map(|least| (least, flag("exclusiveMinimum"))),
+            multiple_of: number("multipleOf"),
+            length: [count("minLength"), count("maxLength")],
+            items: [count("minItems"), count("maxItems")],
+            properties: [count("minProperties"), count("maxProperties")],
+            has_unique_items: flag("uniqueItems"),
+            all_of: many("allOf"),
+            any_of: many("anyOf"),
+            one_of: many("oneOf"),
+            not: schema.get("not").filter(|it| it.is_object()).map(boxed),
+        }
+    }
+}
+
+impl Rule {
+    fn read(value: &Value) -> Self {
+        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        Self {
+            rule: text("rule"),
+            message: text("message"),
+            message_expression: text("messageExpression"),
+            reason: text("reason"),
+            field_path: text("fieldPath"),
+            is_old_optional: value["optionalOldSelf"].as_bool().unwrap_or_default(),
+            programs: OnceLock::new(),
+        }
+    }
+
+    /// The expressions, read when somebody first asks for them.
+    pub(super) fn programs(&self) -> &Programs {
+        self.programs.get_or_init(|| Programs::new(&self.rule, &self.message_expression))
+    }
+}
+
+fn boxed(value: &Value) -> Box<Schema> {
+    Box::new(Schema::read(value))
+}
+
+fn texts(value: Option<&Value>) -> impl Iterator<Item = &str> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
