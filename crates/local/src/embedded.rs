@@ -15,7 +15,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use lockstep_api::{builtin, refused};
+use lockstep_api::{Gates, Registry, builtin, refused};
 use lockstep_operator::{
     exclusive,
     job::{self, JobOptions},
@@ -184,12 +184,8 @@ impl Embedded {
             Some(address) => Some(bind(address, options.allows_remote).await?),
             None => None,
         };
-        let mut registry = builtin::registry_with(options.configuration.feature_gates);
-        register_reviews(&mut registry);
-        register_usage(&mut registry);
-        refused::register(&mut registry);
         let cluster = Cluster::open(cluster::Options {
-            registry,
+            registry: served(options.configuration.feature_gates),
             data_dir: options.data_dir.clone(),
             limits: options.history,
             queueing: QueueingPolicy::of(
@@ -512,6 +508,15 @@ pub fn host_name() -> String {
         .collect();
     let clean = clean.trim_matches(['-', '.']);
     if clean.is_empty() { "localhost".to_owned() } else { clean.chars().take(63).collect() }
+}
+
+/// All that is served: what is stored, what is only answered, and what is known by name only.
+fn served(gates: Gates) -> Registry {
+    let mut registry = builtin::registry_with(gates);
+    register_reviews(&mut registry);
+    register_usage(&mut registry);
+    refused::register(&mut registry);
+    registry
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ def custom(custom):
         *GROUP, "js")["status"]["terminalState"], "Completed"))
     names = lambda listed: [one["metadata"]["name"] for one in listed["items"]]
     check("28 a list", lambda: same(names(custom.list_namespaced_custom_object(
-        *GROUP, label_selector="x=y")), ["js"]))
+        *GROUP, field_selector="metadata.name=js")), ["js"]))
     check("28 everywhere", lambda: has(names(custom.list_cluster_custom_object(
         GROUP[0], GROUP[1], GROUP[3])), "js"))
     check("28 delete", lambda: custom.delete_namespaced_custom_object(*GROUP, "js"))

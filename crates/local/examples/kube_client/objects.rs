@@ -1,5 +1,6 @@
 //! Objects: typed, dynamic, applied; and who may do what.
 
+use futures::FutureExt;
 use k8s_openapi::api::{
     authentication::v1::{SelfSubjectReview, TokenRequest},
     authorization::v1::SelfSubjectAccessReview,
@@ -24,17 +25,17 @@ use super::report::{Outcome, Report, refused, same};
 
 /// All of them.
 pub(crate) async fn checks(report: &mut Report, client: &Client) {
-    report.check("1 version and discovery", server(client)).await;
-    report.check("7 a node is ready", node(client)).await;
-    report.check("12-13 create, twice, and with a typo", create(client)).await;
-    report.check("31-33 replace and patches", change(client)).await;
-    report.check("24-26 server-side apply", apply(client)).await;
-    report.check("28 a JobSet, dynamically", jobset(client)).await;
-    report.check("37-39 selectors, pages, metadata", lists(client)).await;
-    report.check("46 an event", event(client)).await;
-    report.check("51-55 deletion", delete(client)).await;
-    report.check("54 a namespace", namespace(client)).await;
-    report.check("62 who may do what", rights(client)).await;
+    report.check("1 version and discovery", server(client).boxed()).await;
+    report.check("7 a node is ready", node(client).boxed()).await;
+    report.check("12-13 create, twice, and with a typo", create(client).boxed()).await;
+    report.check("31-33 replace and patches", change(client).boxed()).await;
+    report.check("24-26 server-side apply", apply(client).boxed()).await;
+    report.check("28 a JobSet, dynamically", jobset(client).boxed()).await;
+    report.check("37-39 selectors, pages, metadata", lists(client).boxed()).await;
+    report.check("46 an event", event(client).boxed()).await;
+    report.check("51-55 deletion", delete(client).boxed()).await;
+    report.check("54 a namespace", namespace(client).boxed()).await;
+    report.check("62 who may do what", rights(client).boxed()).await;
 }
 
 pub(crate) fn map(name: &str) -> ConfigMap {

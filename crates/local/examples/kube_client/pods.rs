@@ -1,7 +1,6 @@
 //! Pods: their logs, commands in them, connections to them.
 
-use futures::AsyncBufReadExt;
-use futures::TryStreamExt;
+use futures::{AsyncBufReadExt, FutureExt, TryStreamExt};
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kube::{
     Api, Client, ResourceExt,
@@ -29,17 +28,17 @@ while True:
 /// What needs no connection of its own.
 pub(crate) async fn checks(report: &mut Report, client: &Client) {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    report.check("15 a Job completes", job(client)).await;
-    report.check("47-48 logs", logs(&pods)).await;
-    report.check("65 evict", evict(&pods)).await;
+    report.check("15 a Job completes", job(client).boxed()).await;
+    report.check("47-48 logs", logs(&pods).boxed()).await;
+    report.check("65 evict", evict(&pods).boxed()).await;
 }
 
 /// What needs an upgraded one.
 pub(crate) async fn connections(report: &mut Report, client: &Client) {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    report.check("65 exec", exec(&pods)).await;
-    report.check("65 attach", attach(&pods)).await;
-    report.check("65 port-forward", forward(&pods)).await;
+    report.check("65 exec", exec(&pods).boxed()).await;
+    report.check("65 attach", attach(&pods).boxed()).await;
+    report.check("65 port-forward", forward(&pods).boxed()).await;
 }
 
 fn pod(name: &str, script: &str, more: Value) -> Pod {

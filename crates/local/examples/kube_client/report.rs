@@ -2,6 +2,7 @@
 
 use std::{error::Error, fmt::Debug, process::ExitCode, time::Duration};
 
+use futures::future::BoxFuture;
 use kube::core::Status;
 
 /// What a check comes to.
@@ -18,7 +19,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Waits for a check and prints its line.
-    pub(crate) async fn check(&mut self, name: &str, check: impl Future<Output = Outcome>) {
+    pub(crate) async fn check(&mut self, name: &str, check: BoxFuture<'_, Outcome>) {
         let outcome = tokio::time::timeout(PATIENCE, check);
         let outcome = outcome.await.unwrap_or_else(|_| Err("it takes too long".into()));
         match outcome {

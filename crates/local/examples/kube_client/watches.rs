@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, TryStreamExt, pin_mut};
+use futures::{FutureExt, StreamExt, TryStreamExt, pin_mut};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api, Client, ResourceExt,
@@ -33,13 +33,15 @@ use super::{
 /// All of them.
 pub(crate) async fn checks(report: &mut Report, client: &Client) {
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
-    report.check("42 a watch from a version", events(&maps)).await;
-    report.check("44 a watch ends in time", ends(&maps)).await;
+    report.check("42 a watch from a version", events(&maps).boxed()).await;
+    report.check("44 a watch ends in time", ends(&maps).boxed()).await;
     let listed = watcher::Config::default();
-    report.check("65 a watcher that lists", follow(&maps, listed.clone())).await;
-    report.check("65 a watcher that streams", follow(&maps, listed.streaming_lists())).await;
-    report.check("65 a reflector of metadata", reflect(client, &maps)).await;
-    report.check("65 a controller with a finalizer", control(&maps)).await;
+    report.check("65 a watcher that lists", follow(&maps, listed.clone()).boxed()).await;
+    report
+        .check("65 a watcher that streams", follow(&maps, listed.streaming_lists()).boxed())
+        .await;
+    report.check("65 a reflector of metadata", reflect(client, &maps).boxed()).await;
+    report.check("65 a controller with a finalizer", control(&maps).boxed()).await;
 }
 
 async fn events(maps: &Api<ConfigMap>) -> Outcome {

@@ -18,9 +18,13 @@ use ring::{
         ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, UnparsedPublicKey,
     },
 };
+use serde_json::{Value, json};
 
 use self::verified::Verified;
 use crate::files::{self, FileError};
+
+/// How tokens are signed, as JSON Web Algorithms call it.
+pub const ALGORITHM: &str = "ES256";
 
 /// Why there is no key to sign with.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +44,8 @@ pub enum SignerError {
 pub struct Signer {
     key: EcdsaKeyPair,
     public: UnparsedPublicKey<Vec<u8>>,
+    /// The name of the key.
+    id: String,
     /// The header of every token, encoded.
     header: String,
     random: SystemRandom,
@@ -84,8 +90,24 @@ impl Signer {
             UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, pair.public_key_raw().to_vec());
         let id = digest::digest(&digest::SHA256, &pair.subject_public_key_info());
         let id = URL_SAFE_NO_PAD.encode(id);
-        let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"ES256","kid":"{id}"}}"#));
-        Ok(Self { key, public, header, random, verified: Verified::default() })
+        let header = URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{ALGORITHM}","kid":"{id}"}}"#));
+        Ok(Self { key, public, id, header, random, verified: Verified::default() })
+    }
+
+    /// The public half of the key as a set of JSON Web Keys, by which others can check tokens.
+    pub fn public_keys(&self) -> Value {
+        // An uncompressed point: a mark, then both coordinates.
+        let (x, y) = self.public.as_ref().get(1..).unwrap_or_default().split_at(32);
+        let encoded = |part: &[u8]| URL_SAFE_NO_PAD.encode(part);
+        json!({"keys": [{
+            "use": "sig",
+            "kty": "EC",
+            "kid": self.id,
+            "crv": "P-256",
+            "alg": ALGORITHM,
+            "x": encoded(x),
+            "y": encoded(y),
+        }]})
     }
 
     /// The token that says `claims`.
@@ -163,6 +185,24 @@ mod tests {
         for (name, token) in cases {
             assert_eq!(signer.read(&token), None, "{name}");
         }
+    }
+
+    /// What anybody does who knows nothing but what is published.
+    #[test]
+    fn tokens_can_be_checked_with_the_published_key() {
+        let signer = Signer::ephemeral().unwrap();
+        let token = signer.sign(&claims());
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let header = URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().0).unwrap();
+        let header: Value = serde_json::from_slice(&header).unwrap();
+        let keys = signer.public_keys();
+        let key = &keys["keys"][0];
+        assert_eq!((&header["kid"], &header["alg"]), (&key["kid"], &key["alg"]));
+        let coordinate = |name: &str| URL_SAFE_NO_PAD.decode(key[name].as_str().unwrap()).unwrap();
+        let point = [vec![4], coordinate("x"), coordinate("y")].concat();
+        let signature = URL_SAFE_NO_PAD.decode(signature).unwrap();
+        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, point);
+        public.verify(signed.as_bytes(), &signature).unwrap();
     }
 
     #[test]

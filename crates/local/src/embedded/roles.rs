@@ -56,6 +56,15 @@ const EDITED: [(&str, &[&str]); 6] = [
     ("kueue.x-k8s.io", &["localqueues", "workloads"]),
 ];
 
+/// Who may learn by which key tokens of service accounts are signed, and where that is.
+const ISSUER_DISCOVERY: &str = "system:service-account-issuer-discovery";
+const ISSUER_PATHS: [&str; 4] = [
+    "/.well-known/openid-configuration",
+    "/.well-known/openid-configuration/",
+    "/openid/v1/jwks",
+    "/openid/v1/jwks/",
+];
+
 /// All ClusterRoles of a new cluster.
 pub(super) fn cluster_roles() -> Vec<Value> {
     let everything = json!([
@@ -126,6 +135,7 @@ pub(super) fn cluster_roles() -> Vec<Value> {
         role("system:basic-user", &[], &about_oneself),
         role("system:public-info-viewer", &[], &public),
         role("system:auth-delegator", &[], &about_others),
+        role(ISSUER_DISCOVERY, &[], &paths(&ISSUER_PATHS)),
         sum("admin", &["admin"], &[]),
         sum("edit", &["edit"], &["admin"]),
         sum("view", &["view"], &["edit"]),
@@ -161,6 +171,7 @@ pub(super) fn cluster_role_bindings() -> Vec<Value> {
         binding("system:discovery", &[known]),
         binding("system:monitoring", &["system:monitoring"]),
         binding("system:public-info-viewer", &[known, "system:unauthenticated"]),
+        binding(ISSUER_DISCOVERY, &["system:serviceaccounts"]),
     ]
 }
 

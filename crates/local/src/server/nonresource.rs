@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::{extract::Request, response::Response};
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use lockstep_api::KUBERNETES_VERSION;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use lockstep_api::{KUBERNETES_VERSION, tokens::ISSUER};
 use serde_json::json;
 
 use super::{
@@ -15,6 +15,7 @@ use super::{
     query::Query,
     respond,
 };
+use crate::auth::signer::ALGORITHM;
 
 /// Answers a request that is not about objects.
 pub(crate) fn answer(
@@ -37,6 +38,11 @@ pub(crate) fn answer(
             Bytes::from(app.metrics.text()),
         )),
         ["api" | "apis", ..] => discovery::answer(app, request.headers(), &segments, output),
+        [".well-known", "openid-configuration"] => Some(issuer(request.headers())),
+        ["openid", "v1", "jwks"] => {
+            let keys = Bytes::from(app.signer.public_keys().to_string());
+            Some(kept(respond::typed(StatusCode::OK, "application/jwk-set+json", keys)))
+        }
         ["openapi", "v2"] => Some(app.documents.swagger(&app.cluster.catalog(), request.headers())),
         ["openapi", "v3", path @ ..] => {
             let catalog = app.cluster.catalog();
@@ -59,8 +65,30 @@ fn is_group_served(app: &App, segments: &[&str]) -> bool {
     matches!(segments, ["apis", group, ..] if app.cluster.catalog().registry().has_group(group))
 }
 
+/// Who signs the tokens of service accounts, and where the key to check them is.
+fn issuer(headers: &HeaderMap) -> Response {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let value = json!({
+        "issuer": ISSUER,
+        "jwks_uri": format!("https://{host}/openid/v1/jwks"),
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    });
+    let body = Bytes::from(value.to_string());
+    kept(respond::typed(StatusCode::OK, "application/json", body))
+}
+
+/// An answer that clients may keep for an hour.
+fn kept(mut response: Response) -> Response {
+    let hour = HeaderValue::from_static("public, max-age=3600");
+    response.headers_mut().insert(header::CACHE_CONTROL, hour);
+    response
+}
+
 fn index(output: Output) -> Response {
     let paths = [
+        "/.well-known/openid-configuration",
         "/api",
         "/apis",
         "/healthz",
@@ -68,6 +96,7 @@ fn index(output: Output) -> Response {
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ];

@@ -200,8 +200,8 @@ pub(crate) async fn all(call: &Call, address: &Address) -> Result<Response, Stat
 
 /// What is measured: pods and nodes of the core group.
 fn measured(call: &Call, address: &Address) -> Result<Arc<Resource>, Status> {
-    let registry = call.app.cluster.registry();
-    let found = registry.get("", "v1", &address.resource.plural).cloned();
+    let catalog = call.app.cluster.catalog();
+    let found = catalog.registry().get("", "v1", &address.resource.plural).cloned();
     found.ok_or_else(Status::no_such_resource)
 }
 

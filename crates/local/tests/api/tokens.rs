@@ -61,6 +61,20 @@ async fn a_token_says_who_comes_with_it() {
 }
 
 #[tokio::test]
+async fn accounts_learn_by_which_key_their_tokens_are_signed() {
+    let api = Api::start().await;
+    let made = secret(&token(&api, "default", json!({})).await);
+    let issuer = ask(&api, &made, "GET", "/.well-known/openid-configuration", "").await;
+    assert_eq!(issuer.code, 200, "{}", issuer.text);
+    assert_eq!(issuer.json()["issuer"], "https://kubernetes.default.svc.cluster.local");
+    let uri = issuer.json()["jwks_uri"].as_str().unwrap().to_owned();
+    assert!(uri.ends_with("/openid/v1/jwks"), "{uri}");
+    let keys = ask(&api, &made, "GET", "/openid/v1/jwks", "").await;
+    assert_eq!(keys.header("content-type"), "application/jwk-set+json");
+    assert_eq!(keys.json()["keys"][0]["alg"], "ES256");
+}
+
+#[tokio::test]
 async fn an_account_may_do_what_its_roles_say() {
     let api = Api::start().await;
     let token = secret(&token(&api, "default", json!({})).await);
