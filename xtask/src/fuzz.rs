@@ -130,7 +130,7 @@ fn feed(target: &str, options: &Options) -> Result<()> {
         .arg(format!("-dict={}", corpus.with_extension("dict").display()))
         .arg(format!("-artifact_prefix={}/{target}-", found.display()))
         .arg(format!("-seed={}", options.seed))
-        .args(["-max_len=8192", "-timeout=20", "-rss_limit_mb=3000", "-print_final_stats=1"]);
+        .args(["-max_len=65536", "-timeout=20", "-rss_limit_mb=3000", "-print_final_stats=1"]);
     match (options.inputs, options.seconds) {
         (Some(inputs), _) => command.arg(format!("-runs={inputs}")),
         (None, seconds) => command.arg(format!("-max_total_time={}", seconds.unwrap_or(60))),
