@@ -64,6 +64,7 @@ fn start() -> Server {
         names: Vec::new(),
         limits: Limits::default(),
         logs: None,
+        node_name: None,
         controllers: Arc::default(),
     })
 }

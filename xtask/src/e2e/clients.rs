@@ -101,8 +101,8 @@ struct Told {
     outcome: Result<(), String>,
 }
 
-/// Reads the lines of a client. One that says nothing, or does not get to its last line, has failed,
-/// however good its lines are.
+/// Reads the lines of a client. One that says nothing, or does not get to its last line, has
+/// failed, however good its lines are.
 fn told(done: &Done) -> Vec<Told> {
     let mut lines = Vec::new();
     let mut is_over = false;

@@ -30,10 +30,6 @@ pub(super) fn run(binary: &Path) -> Result<Summary> {
         for (name, folder) in &strangers {
             both_ways(suite, &format!("roles of {name}"), &format!("-k {}/rbac", folder.display()));
         }
-        if !serves_definitions(suite) {
-            println!("    -       definitions are not served: theirs and ours are left out");
-            return;
-        }
         let ours = shell::root().join("deploy/crds");
         server_then_client(suite, "definitions of ours", &format!("-f {}", ours.display()));
         for (name, folder) in &strangers {
@@ -64,12 +60,6 @@ fn both_ways(suite: &mut Suite, name: &str, what: &str) {
     let client = Check::new(&format!("apply {what}"));
     suite.check(&format!("{name}: on the client's side"), client.clone().out("created"));
     suite.check(&format!("{name}: again, nothing changes"), client.out_lacks("configured"));
-}
-
-/// Whether definitions can be created at all.
-fn serves_definitions(suite: &Suite) -> bool {
-    let asked = suite.ask("api-resources --api-group=apiextensions.k8s.io --verbs=create -o name");
-    asked.out.contains("customresourcedefinitions")
 }
 
 /// Where the files of a published module are.
