@@ -17,7 +17,7 @@ pub(crate) fn resource_of(bytes: &[u8]) -> &'static Arc<Resource> {
         let is_meant = |resource: &&Arc<Resource>| resource.kind.as_bytes() == kind;
         let same: Vec<_> = registry.iter().filter(is_meant).collect();
         let exact = same.iter().find(|resource| resource.api_version().as_bytes() == version);
-        exact.or(same.first()).copied()
+        exact.or_else(|| same.first()).copied()
     });
     named.unwrap_or_else(|| registry.get("", "v1", "pods").expect("pods are served"))
 }

@@ -182,7 +182,7 @@ fn summary(target: &str, log: &str, took: Duration) -> String {
 fn failure(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let is_begin = |line: &&str| line.contains("panicked at") || line.contains("ERROR: libFuzzer");
-    let begin = lines.iter().position(|line| is_begin(&line)).unwrap_or(0);
+    let begin = lines.iter().position(is_begin).unwrap_or(0);
     let said = lines[begin..].iter().take(12);
     let named = lines.iter().filter(|line| line.contains("Test unit written to"));
     said.chain(named).copied().collect::<Vec<_>>().join("\n")

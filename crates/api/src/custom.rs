@@ -28,6 +28,12 @@ pub fn definitions() -> impl Iterator<Item = Value> {
     })
 }
 
+/// Whether the definition of this name is one of those.
+pub(crate) fn is_defined(name: &str) -> bool {
+    let named = |line: &str| line.strip_prefix('"')?.strip_prefix(name).map(str::to_owned);
+    DEFINITIONS.lines().filter_map(named).any(|rest| rest.starts_with("\":"))
+}
+
 /// What writes of a custom kind cannot change: through `/status` nothing but the status.
 pub(crate) fn reset_fields(
     has_status: bool,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{check, rules, schema::Schema, validation};
 use crate::{
+    custom,
     field::ErrorList,
     json::{list, object_mut, set_default, text},
     names,
@@ -97,9 +98,11 @@ fn store_version(definition: &mut Json) {
     let versions = list(definition, &["spec", "versions"]);
     let Some(storage) = versions.iter().find(|version| version["storage"] == true) else { return };
     let name = storage["name"].clone();
+    // Nothing is stored by a definition of a kind that is built in, whoever made it.
+    let is_built_in = custom::is_defined(text(definition, &["metadata", "name"]));
     let status = object_mut(definition, "status");
     let slot = status.entry("storedVersions").or_insert_with(|| json!([]));
-    if slot.is_null() {
+    if slot.is_null() || is_built_in {
         *slot = json!([]);
     }
     if let Value::Array(stored) = slot

@@ -124,7 +124,8 @@ async fn built_in_kinds_are_listed_as_definitions() {
         "spec": {"group": "jobset.x-k8s.io", "scope": "Namespaced",
             "names": {"plural": "jobsets", "kind": "JobSet", "singular": "jobset",
                       "listKind": "JobSetList"},
-            "versions": [{"name": "v1alpha2", "served": true, "storage": true,
+            // An earlier one, which knows nothing of the version that is stored.
+            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {"type": "object"}}}]},
     });
     let apply = "application/apply-patch+yaml";

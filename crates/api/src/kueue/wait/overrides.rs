@@ -67,7 +67,8 @@ pub fn effective(
     levels: &[&Overrides],
 ) -> Option<WaitForPodsReady> {
     let is_on = levels.iter().filter_map(|level| level.is_on).next_back();
-    is_on.unwrap_or(global.is_some()).then(|| combined(global, levels))
+    let is_on = is_on.unwrap_or_else(|| global.is_some());
+    is_on.then(|| combined(global, levels))
 }
 
 /// By which time a workload that was evicted comes back into its queue. That is said of queues too
