@@ -5,6 +5,7 @@
 //! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that
 //! the work goes on until there is nothing left to do.
 
+mod backlog;
 mod definition;
 pub mod expiry;
 mod namespace;
@@ -26,6 +27,8 @@ use crate::{
     rest::{Catalog, Scene},
     snapshot::Snapshot,
 };
+
+pub use backlog::{Backlog, may_wait};
 
 /// An object that may need cleaning up: table and key.
 pub type Candidate = (Arc<str>, Arc<str>);

@@ -1,7 +1,6 @@
 //! Cleans up: carries out what the store's collectors plan, woken by what happens.
 
 use std::{
-    collections::BTreeSet,
     panic::{self, AssertUnwindSafe},
     sync::{Arc, Weak},
     time::Duration,
@@ -10,7 +9,7 @@ use std::{
 use lockstep_store::{
     Change, Expect, Op, Revision, Snapshot, Write,
     collect::{
-        self, Candidate, View,
+        self, Backlog, Candidate, View,
         expiry::{self, Deadlines, EVENT_LIFETIME, EXPIRING_TABLE},
     },
     rest::Catalog,
@@ -77,7 +76,7 @@ enum Pause {
 struct Janitor {
     /// Everything up to this revision has been seen; none at the start.
     cursor: Option<Revision>,
-    candidates: BTreeSet<Candidate>,
+    backlog: Backlog,
     deadlines: Deadlines,
 }
 
@@ -109,14 +108,14 @@ impl Janitor {
                     }
                 }
                 let found = collect::candidates(&snapshot, &catalog, table, &event);
-                self.candidates.extend(found);
+                self.backlog.extend(found);
             }
         }
     }
 
     /// Looks at everything: after a start, and when history has moved on.
     fn take_stock(&mut self, snapshot: &Snapshot, catalog: &Catalog) {
-        self.candidates.extend(collect::all_candidates(snapshot, catalog));
+        self.backlog.extend(collect::all_candidates(snapshot, catalog));
         self.deadlines = Deadlines::default();
         for (key, object) in snapshot.range(EXPIRING_TABLE, None, None) {
             self.deadlines.touch(key, expiry::last_written(object, now()));
@@ -127,14 +126,13 @@ impl Janitor {
     async fn work(&mut self, shared: &Shared) -> Pause {
         let mut changes: Vec<(Cause, Change)> =
             self.deadlines.take_due(now(), BATCH_MAX).into_iter().map(expiration).collect();
-        let batch: Vec<Candidate> =
-            std::iter::from_fn(|| self.candidates.pop_first()).take(BATCH_MAX).collect();
-        if !batch.is_empty() {
+        if !self.backlog.is_empty() || self.backlog.next().is_some_and(|at| at <= now()) {
             let snapshot = shared.lock().store.head().clone();
             let context = collect::context(now(), uuid::Uuid::new_v4().to_string());
             let catalog = shared.catalog.load_full();
             let view = View { snapshot: &snapshot, catalog: &catalog, context: &context };
-            for candidate in batch {
+            let may_wait = |candidate: &Candidate| collect::may_wait(&view, candidate);
+            for candidate in self.backlog.take(context.now, BATCH_MAX, may_wait) {
                 let planned = guarded(&candidate, || collect::plan(&view, &candidate));
                 let cause = || Cause::Look(candidate.clone());
                 changes.extend(planned.into_iter().map(|change| (cause(), change)));
@@ -147,7 +145,7 @@ impl Janitor {
             let Err(error) = outcome else { continue };
             is_failing |= matches!(error, CommitError::Lost(_));
             match cause {
-                Cause::Look(candidate) => drop(self.candidates.insert(candidate)),
+                Cause::Look(candidate) => self.backlog.extend([candidate]),
                 Cause::Expired(key) => self.deadlines.touch(&key, now() - EVENT_LIFETIME),
             }
         }
@@ -155,7 +153,7 @@ impl Janitor {
     }
 
     fn pause(&self, shared: &Shared) -> Pause {
-        if !self.candidates.is_empty() {
+        if !self.backlog.is_empty() {
             return Pause::None;
         }
         // History grows old even when nothing happens.
@@ -167,7 +165,8 @@ impl Janitor {
         };
         let is_remembering = shared.retained().trim() || is_remembering;
         let rest = if is_remembering { TRIM_EVERY } else { Duration::MAX };
-        let next = self.deadlines.next().map(|at| at.duration_since(now()));
+        let next = self.deadlines.next().into_iter().chain(self.backlog.next()).min();
+        let next = next.map(|at| at.duration_since(now()));
         Pause::Until(next.map_or(rest, |left| left.try_into().unwrap_or_default()).min(rest))
     }
 }

@@ -62,6 +62,11 @@ pub(super) fn is_going(view: &View<'_>, name: &str) -> bool {
     view.snapshot.get(TABLE, name).is_some_and(|namespace| namespace.meta.is_deleting())
 }
 
+/// Whether nothing is left in the namespace `name`.
+pub(super) fn is_empty(snapshot: &Snapshot, catalog: &Catalog, name: &str) -> bool {
+    contents(snapshot, catalog, name).next().is_none()
+}
+
 /// Everything in the namespace `name`.
 pub(super) fn contents<'a>(
     snapshot: &'a Snapshot,
