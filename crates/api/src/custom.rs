@@ -40,7 +40,7 @@ pub(crate) fn reset_fields(
     part: Option<&str>,
 ) -> &'static [&'static [&'static str]] {
     match part {
-        Some("status") => &[&["metadata"], &["spec"]],
+        Some("status") => &[&["spec"]],
         _ if has_status => &[&["status"]],
         _ => &[],
     }

@@ -20,6 +20,7 @@ pub mod schema;
 pub mod served;
 mod strategy;
 mod validation;
+mod walk;
 
 use serde_json::Value;
 

@@ -125,7 +125,7 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
 
 /// Orders versions as Kubernetes does: stable before beta before alpha, then by number; anything
 /// else comes last.
-fn priority(version: &str) -> (u8, u32, u32) {
+pub(crate) fn priority(version: &str) -> (u8, u32, u32) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

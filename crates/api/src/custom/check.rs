@@ -37,7 +37,8 @@ impl Checked {
         self.errors.iter().any(|error| {
             matches!(
                 error.kind,
-                ErrorKind::Required
+                ErrorKind::NotSupported
+                    | ErrorKind::Required
                     | ErrorKind::TooLong
                     | ErrorKind::TooMany
                     | ErrorKind::TypeInvalid

@@ -46,7 +46,7 @@ pub(super) fn check_type(
         let why = format!("must be {}", expected.kind);
         let error = FieldError::invalid(&Path::new("kind"), given.kind, &why);
         let name = text(object, &["metadata", "name"]);
-        return Err(Status::invalid(resource, name, &vec![error]));
+        return Err(Status::invalid_kind((expected.group, given.kind), name, &vec![error]));
     }
     Ok(())
 }
@@ -73,7 +73,39 @@ pub(super) fn fit(
             object.insert("metadata".to_owned(), Value::Object(metadata));
         }
     }
+    object.values_mut().for_each(make_whole);
     let unknown = prune(schema, object);
     strict.extend(unknown.iter().map(|path| format!("unknown field {}", quoted(path))));
     Ok(strict)
+}
+
+/// Writes numbers without fractions that do not need them: `2.0` is 2 to whoever reads it next.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return };
+            if float.fract() == 0.0
+                && let Ok(whole) = format!("{float:.0}").parse::<i64>()
+            {
+                *value = whole.into();
+            }
+        }
+        Value::Array(list) => list.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_have_fractions_only_where_they_need_them() {
+        let mut value = json!({"a": [2.0, -3.0, 2.5], "b": {"c": 1e20}, "d": 7});
+        make_whole(&mut value);
+        assert_eq!(value.to_string(), r#"{"a":[2,-3,2.5],"b":{"c":1e20},"d":7}"#);
+    }
 }

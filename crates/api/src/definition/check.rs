@@ -96,7 +96,7 @@ impl Found {
             self.check_choices(&schema.limits, value, path);
             return;
         }
-        self.check_parts(schema, value, path);
+        self.check_parts(schema, value, old, path);
         match value {
             Value::String(text) => self.check_text(schema, text, path),
             Value::Number(number) => self.check_number(&schema.limits, number, path),
@@ -129,7 +129,17 @@ impl Found {
         if is_right {
             return;
         }
-        self.mistyped(path, &wanted.join(","), given);
+        // What is neither text nor a list is told by formats, where there is one.
+        let format = match value {
+            Value::Number(number) if number.is_f64() => Some("float64"),
+            Value::Number(_) => Some("int64"),
+            Value::Bool(_) | Value::Object(_) => Some(""),
+            Value::Null | Value::String(_) | Value::Array(_) => None,
+        };
+        match format.filter(|_| !schema.format.is_empty()) {
+            Some(format) => self.mistyped(path, &schema.format, format),
+            None => self.mistyped(path, &wanted.join(","), given),
+        }
     }
 
     fn mistyped(&mut self, path: &str, wanted: &str, given: &str) {
@@ -139,11 +149,11 @@ impl Found {
         self.push(FieldError { kind: ErrorKind::TypeInvalid, path: place(path), body });
     }
 
-    fn check_parts(&mut self, schema: &Schema, value: &Value, path: &str) {
+    fn check_parts(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &str) {
         let limits = &schema.limits;
         let faults = |schema: &Schema| {
             let mut found = Self::default();
-            found.value(schema, value, None, path);
+            found.value(schema, value, old, path);
             found.errors
         };
         if !limits.any_of.is_empty() {
@@ -275,10 +285,12 @@ impl Found {
         let count = u64::try_from(object.len()).unwrap_or(u64::MAX);
         if let Some(least) = schema.limits.properties[0].filter(|least| count < *least) {
             self.invalid(path, count, &format!("should have at least {least} properties"));
+            return;
         }
         if let Some(most) = schema.limits.properties[1].filter(|most| count > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_many(&place(path), object.len(), most));
+            return;
         }
         if let Additional::Of(additional) = &schema.additional {
             for (name, value) in object {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::schema::Schema;
+use super::{schema::Schema, walk::walk};
 use crate::{
     field::{ErrorList, FieldError, Path},
     meta, names,
@@ -12,36 +12,12 @@ use crate::{
 /// What is wrong with the objects that are embedded in an object.
 pub(super) fn faults(schema: &Schema, object: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    in_object(schema, object, &Path::default(), &mut errors);
+    walk(schema, object, &mut |schema, value, path| {
+        if let (true, Value::Object(object)) = (schema.is_embedded, value) {
+            errors.extend(of_one(object, path));
+        }
+    });
     errors
-}
-
-fn in_object(schema: &Schema, object: &Json, path: &Path, errors: &mut ErrorList) {
-    for (name, value) in object {
-        if let Some(property) = schema.properties.get(name) {
-            in_value(property, value, &path.child(name), errors);
-        } else if let Some(additional) = schema.additional.schema() {
-            in_value(additional, value, &path.key(name), errors);
-        }
-    }
-}
-
-fn in_value(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
-    match value {
-        Value::Object(object) => {
-            if schema.is_embedded {
-                errors.extend(of_one(object, path));
-            }
-            in_object(schema, object, path, errors);
-        }
-        Value::Array(list) => {
-            let Some(items) = schema.items.as_deref() else { return };
-            for (at, item) in list.iter().enumerate() {
-                in_value(items, item, &path.index(at), errors);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 fn of_one(object: &Json, path: &Path) -> ErrorList {

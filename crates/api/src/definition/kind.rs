@@ -61,7 +61,8 @@ impl CustomStrategy {
         let is_blocking = |error: &FieldError| {
             matches!(
                 error.kind,
-                ErrorKind::Required
+                ErrorKind::NotSupported
+                    | ErrorKind::Required
                     | ErrorKind::TooLong
                     | ErrorKind::TooMany
                     | ErrorKind::TypeInvalid

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::schema::Schema;
+use super::{schema::Schema, walk::walk};
 use crate::{
     field::{ErrorList, FieldError, Path},
     strategy::Json,
@@ -13,41 +13,19 @@ use crate::{
 /// What is wrong with the lists in an object.
 pub(super) fn duplicates(schema: &Schema, object: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    in_object(schema, object, &Path::default(), &mut errors);
+    walk(schema, object, &mut |schema, value, path| {
+        let Value::Array(list) = value else { return };
+        match schema.list_type.as_deref() {
+            Some("set") => {
+                let doubled = doubled(list.iter().map(ToString::to_string));
+                let error = |at: usize| FieldError::duplicate(&path.index(at), &list[at]);
+                errors.extend(doubled.into_iter().map(error));
+            }
+            Some("map") => errors.extend(in_map(schema, list, path)),
+            _ => {}
+        }
+    });
     errors
-}
-
-fn in_object(schema: &Schema, object: &Json, path: &Path, errors: &mut ErrorList) {
-    for (name, value) in object {
-        if let Some(property) = schema.properties.get(name) {
-            in_value(property, value, &path.child(name), errors);
-        } else if let Some(additional) = schema.additional.schema() {
-            in_value(additional, value, &path.key(name), errors);
-        }
-    }
-}
-
-fn in_value(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
-    match value {
-        Value::Object(object) => in_object(schema, object, path, errors),
-        Value::Array(list) => {
-            match schema.list_type.as_deref() {
-                Some("set") => {
-                    let doubled = doubled(list.iter().map(ToString::to_string));
-                    let error = |at: usize| FieldError::duplicate(&path.index(at), &list[at]);
-                    errors.extend(doubled.into_iter().map(error));
-                }
-                Some("map") => errors.extend(in_map(schema, list, path)),
-                _ => {}
-            }
-            if let Some(items) = schema.items.as_deref() {
-                for (at, item) in list.iter().enumerate() {
-                    in_value(items, item, &path.index(at), errors);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 fn in_map(schema: &Schema, list: &[Value], path: &Path) -> ErrorList {

@@ -41,7 +41,7 @@ pub(super) fn faults(
     }
     if !rule.field_path.is_empty() && target(schema, &rule.field_path).is_none() {
         let path = path.child("fieldPath");
-        errors.push(FieldError::invalid(&path, &rule.field_path, "must be a valid path"));
+        errors.push(FieldError::invalid(&path, &rule.field_path, "fieldPath must be a valid path"));
     }
     match uncorrelated {
         Some(within) if programs.uses_old => {
@@ -89,7 +89,7 @@ pub(super) fn check(schema: &Schema, object: &Json, old: Option<&Json>) -> Error
     if let Some(new) = new {
         visit(
             schema,
-            Scene { new: &new, old: old.as_ref(), is_root: true },
+            Scene { new: &new, old: old.as_ref(), is_root: true, is_kept: false },
             &Path::default(),
             &mut errors,
         );
@@ -103,17 +103,27 @@ struct Scene<'a> {
     new: &'a Value,
     old: Option<&'a Value>,
     is_root: bool,
+    /// Whether nothing has changed, as far as one can tell: of what cannot be found again, such as
+    /// an element of a list without keys, whether that has not which it is in.
+    is_kept: bool,
+}
+
+impl<'a> Scene<'a> {
+    /// A part of this one.
+    fn part(&self, new: &'a Value, old: Option<&'a Value>) -> Self {
+        let is_kept = old.map_or(self.is_kept, |old| old == new);
+        Self { new, old, is_root: false, is_kept }
+    }
 }
 
 fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList) {
     if scene.new.is_null() || !schema.any(&|schema| !schema.rules.is_empty()) {
         return;
     }
-    let is_unchanged = !scene.is_root && scene.old == Some(scene.new);
     for rule in &schema.rules {
         let programs = rule.programs();
         // What did not change may stay as it is, but for rules about changes.
-        if programs.unsupported.is_some() || (is_unchanged && !programs.uses_old) {
+        if programs.unsupported.is_some() || (scene.is_kept && !programs.uses_old) {
             continue;
         }
         if programs.uses_old && scene.old.is_none() && !rule.is_old_optional {
@@ -123,9 +133,9 @@ fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList)
     }
     match scene.new {
         Value::Object(object) => {
-            let old = scene.old.and_then(Value::as_object).filter(|_| !schema.is_atomic);
+            let old = scene.old.and_then(Value::as_object);
             for (name, new) in object {
-                let inner = Scene { new, old: old.and_then(|old| old.get(name)), is_root: false };
+                let inner = scene.part(new, old.and_then(|old| old.get(name)));
                 if let Some(property) = schema.properties.get(name) {
                     visit(property, inner, &path.child(name), errors);
                 } else if let Some(additional) = schema.additional.schema() {
@@ -137,8 +147,7 @@ fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList)
             let Some(items) = schema.items.as_deref() else { return };
             let old = scene.old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             for (at, new) in list.iter().enumerate() {
-                let old = schema.same_element(old, new);
-                let inner = Scene { new, old, is_root: false };
+                let inner = scene.part(new, schema.same_element(old, new));
                 visit(items, inner, &path.index(at), errors);
             }
         }
@@ -148,8 +157,9 @@ fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList)
 
 /// What a rule finds wrong with a value.
 fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<FieldError> {
-    let new = value::of(schema, scene.new, scene.is_root);
-    let old = scene.old.map(|old| value::of(schema, old, scene.is_root));
+    let is_whole = scene.is_root || schema.is_embedded;
+    let new = value::of(schema, scene.new, is_whole);
+    let old = scene.old.map(|old| value::of(schema, old, is_whole));
     let programs = rule.programs();
     let outcome = programs.evaluate(&new, old.as_ref(), rule.is_old_optional);
     let shown = if path.to_string().is_empty() { Path::new("<nil>") } else { path.clone() };

@@ -119,16 +119,6 @@ impl Scale {
         place.insert((*last).to_owned(), wanted.into());
     }
 
-    /// What is wrong with a `Scale` as such.
-    pub fn faults(scale: &Json) -> ErrorList {
-        let wanted = at(scale, &["spec", "replicas"]).and_then(Value::as_i64).unwrap_or_default();
-        if wanted >= 0 {
-            return ErrorList::new();
-        }
-        let path = Path::new("spec.replicas");
-        vec![FieldError::invalid(&path, wanted, "must be greater than or equal to 0")]
-    }
-
     pub(super) fn spec_faults(&self, object: &Json) -> ErrorList {
         range_fault(object, &self.spec).into_iter().collect()
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema};
 use crate::{
+    discovery::priority,
     json::{at, integer, list, text},
     resource::{Resource, Scope, Subresource, Text},
     strategy::Json,
@@ -99,7 +100,11 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
     }
     let deprecation = (version["deprecated"] == true).then(|| {
         let given = version["deprecationWarning"].as_str().map(str::to_owned);
-        given.unwrap_or_else(|| format!("{api_version} {kind} is deprecated"))
+        given.unwrap_or_else(|| {
+            let instead = successor(definition, name);
+            let instead = instead.map(|it| format!("; use {group}/{it} {kind}"));
+            format!("{api_version} {kind} is deprecated{}", instead.unwrap_or_default())
+        })
     });
     CustomStrategy {
         kind: kind.to_owned(),
@@ -112,4 +117,14 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
         deprecation,
         api_version,
     }
+}
+
+/// The version that is to be used instead of one that is deprecated: the first of those served that
+/// are not, if it comes before.
+fn successor<'a>(definition: &'a Json, deprecated: &str) -> Option<&'a str> {
+    let versions = list(definition, &["spec", "versions"]).iter();
+    let kept = versions.filter(|it| it["served"] == true && it["deprecated"] != true);
+    let names = kept.filter_map(|version| version["name"].as_str());
+    let first = names.max_by_key(|name| priority(name))?;
+    (priority(first) > priority(deprecated)).then_some(first)
 }

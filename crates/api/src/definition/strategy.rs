@@ -17,7 +17,8 @@ use crate::{
 #[derive(Debug)]
 pub struct DefinitionStrategy;
 
-const CREATED: Column = column("Created At", "When the definition was made.");
+const CREATED: Column =
+    Column { kind: "date", ..column("Created At", "When the definition was made.") };
 const COLUMNS: &[Column] = &[NAME, CREATED];
 
 impl Strategy for DefinitionStrategy {

@@ -88,7 +88,7 @@ fn of_spec(definition: &Json) -> ErrorList {
     for (index, version) in versions.iter().enumerate() {
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let path = path.child("versions").index(index).child("schema.openAPIV3Schema");
-            errors.push(FieldError::required(&path, ""));
+            errors.push(FieldError::required(&path, "schemas are required"));
         }
     }
     let shared = Shared::of(versions);
@@ -286,10 +286,10 @@ fn of_fields(version: &Value, path: &Path) -> ErrorList {
         let found = keys.iter().try_fold(&schema, |schema, key| schema.properties.get(*key));
         let is_metadata = keys[0] == "metadata";
         if !given.starts_with('.') || (found.is_none() && !is_metadata) {
-            let why = format!(
-                "is an invalid path: does not refer to a valid field: {}",
-                keys.last().unwrap_or(&given)
-            );
+            let why = match given.starts_with('.') {
+                true => "is an invalid path: does not refer to a valid field".to_owned(),
+                false => format!("is an invalid path: expected [ or . but got: {given}"),
+            };
             errors.push(FieldError::invalid(&path, given, &why));
             continue;
         }

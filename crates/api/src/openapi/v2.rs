@@ -2,9 +2,11 @@
 //! message `openapi.v2.Document` of gnostic. kubectl asks for it to check lists before it sends
 //! what is in them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-use super::{REFERENCE, closure, hash, paths};
+use super::{REFERENCE, closure, defined, hash, paths};
 use crate::{
     refused,
     resource::{Registry, Resource},
@@ -24,10 +26,15 @@ pub struct Swagger {
 /// Makes the document.
 pub fn document(registry: &Registry) -> Swagger {
     let served: Vec<&Resource> = registry.iter().map(AsRef::as_ref).collect();
+    let of_users = served.iter().filter(|resource| resource.strategy.schema().is_some());
+    let defined: BTreeSet<String> = of_users.filter_map(|it| defined::name(it)).collect();
     let definitions: Map<String, Value> = closure(&paths::of(&served).to_string(), &served)
         .into_iter()
         .filter_map(|(name, text)| {
-            let schema = serde_json::from_str(&text).ok()?;
+            let mut schema = serde_json::from_str(&text).ok()?;
+            if defined.contains(&*name) {
+                simplify(&mut schema);
+            }
             Some((name.into_owned(), downgraded(schema)))
         })
         .chain(served.iter().filter_map(|resource| refused::schema(resource)))
@@ -44,6 +51,34 @@ pub fn document(registry: &Registry) -> Swagger {
 }
 
 const TITLE: &str = "Kubernetes";
+
+/// Takes out of a schema that a user wrote what version 2 has no words for: whoever checks objects
+/// by it would refuse good ones. References to kinds of ours stay.
+fn simplify(schema: &mut Value) {
+    let Some(node) = schema.as_object_mut() else { return };
+    if !node.get("allOf").is_some_and(|parts| parts[0]["$ref"].is_string()) {
+        node.remove("allOf");
+    }
+    ["anyOf", "oneOf", "not", "default"].iter().for_each(|key| drop(node.remove(*key)));
+    if node.get("nullable") == Some(&Value::Bool(true)) {
+        ["type", "items", "properties", "nullable"].iter().for_each(|key| drop(node.remove(*key)));
+    }
+    if node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+        ["items", "properties"].iter().for_each(|key| drop(node.remove(*key)));
+    }
+    if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+        node.remove("type");
+    }
+    for (key, value) in node {
+        match (key.as_str(), value) {
+            ("items" | "additionalProperties", value) => simplify(value),
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().for_each(simplify);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// A schema as version 2 writes it: references stand alone, and nothing is of two types.
 fn downgraded(schema: Value) -> Value {
@@ -237,6 +272,25 @@ mod tests {
             },
         });
         assert_eq!(downgraded(given), want);
+    }
+
+    #[test]
+    fn alternatives_of_users_are_left_out() {
+        let mut given = json!({"type": "object", "properties": {
+            "metadata": {"allOf": [{"$ref": "#/components/schemas/X"}]},
+            "spec": {"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}],
+                     "default": {}},
+            "either": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "string"}]},
+            "maybe": {"type": "string", "nullable": true},
+        }});
+        simplify(&mut given);
+        let want = json!({"type": "object", "properties": {
+            "metadata": {"allOf": [{"$ref": "#/components/schemas/X"}]},
+            "spec": {"type": "object"},
+            "either": {"x-kubernetes-int-or-string": true},
+            "maybe": {},
+        }});
+        assert_eq!(given, want);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! From a path and a method to the verb that answers, or to the words that say there is none.
 
+use std::sync::Arc;
+
 use axum::{body::Body, response::Response};
 use lockstep_api::{Resource, Status};
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,7 +28,10 @@ pub(crate) async fn resource(
     let catalog = call.app.cluster.catalog();
     let registry = catalog.registry();
     let Some(resource) = registry.get(&path.group, &path.version, &path.resource) else {
-        return match registry.has_group(&path.group) {
+        // Of groups that users define, whatever is not defined is no path at all.
+        let is_of_group = |resource: &&Arc<Resource>| resource.group == path.group;
+        let mut of_group = registry.iter().filter(is_of_group);
+        return match of_group.any(|resource| resource.strategy.schema().is_none()) {
             true => Err(Status::no_such_resource()),
             false => Ok(page_not_found()),
         };

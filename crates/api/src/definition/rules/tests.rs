@@ -113,6 +113,40 @@ fn what_did_not_change_may_stay() {
     assert_eq!(found(rule, json!({"n": 4, "m": 2}), Some(wrong)).len(), 1);
 }
 
+/// A whole object with this in its spec.
+fn with_spec(spec: Value) -> Json {
+    json!({"spec": spec}).as_object().cloned().unwrap()
+}
+
+#[test]
+fn elements_that_cannot_be_found_again_may_stay_in_a_list_that_did_not_change() {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "list": {"type": "array", "items": {"type": "string",
+                "x-kubernetes-validations": [{"rule": "self != 'bad'"}]}},
+        },
+    }}}));
+    let faults = |new: Value, old: Value| check(&schema, &with_spec(new), Some(&with_spec(old)));
+    let old = || json!({"list": ["bad", "good"]});
+    assert_eq!(faults(json!({"list": ["bad", "good"], "note": "x"}), old()), []);
+    assert_eq!(faults(json!({"list": ["bad", "better"]}), old()).len(), 1);
+}
+
+#[test]
+fn members_of_atomic_maps_are_known_again() {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "object", "x-kubernetes-map-type": "atomic",
+        "properties": {"unit": {"type": "string",
+            "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "stays"}]}},
+    }}}));
+    let unit = |text: &str| with_spec(json!({"unit": text}));
+    let found = check(&schema, &unit("s"), Some(&unit("m")));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(check(&schema, &unit("m"), Some(&unit("m"))), []);
+}
+
 #[test]
 fn functions_that_nobody_knows_are_told() {
     let schema = Schema::read(&json!({"type": "object", "x-kubernetes-validations": [

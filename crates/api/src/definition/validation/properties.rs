@@ -187,10 +187,9 @@ fn of_children(
         }
         of_node(additional, &path, false, &inner, errors);
     }
-    let is_atomic = schema["x-kubernetes-map-type"] == "atomic";
     let is_whole = is_root || schema["x-kubernetes-embedded-resource"] == true;
     for (name, property) in properties.into_iter().flatten() {
-        let mut inner = if is_atomic { context.uncorrelated(path) } else { context.clone() };
+        let mut inner = context.clone();
         if is_whole && META.contains(&name.as_str()) {
             inner.is_meta = true;
             if is_root {
@@ -343,10 +342,10 @@ fn of_rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
     if body.is_empty() {
         errors.push(FieldError::required(&path.child("rule"), "rule is not specified"));
     } else if !text("message").is_empty() && message.is_empty() {
-        let why = "must be non-empty if specified";
+        let why = "message must be non-empty if specified";
         errors.push(FieldError::invalid(&message_path, text("message"), why));
     } else if has_lines(message) {
-        let why = "must not contain line breaks";
+        let why = "message must not contain line breaks";
         errors.push(FieldError::invalid(&message_path, text("message"), why));
     } else if has_lines(body) && message.is_empty() {
         let why = "message must be specified if rule contains line breaks";
@@ -363,11 +362,11 @@ fn of_rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
     }
     let field = text("fieldPath");
     if !field.is_empty() && field.trim().is_empty() {
-        let why = "must be non-empty if specified";
+        let why = "fieldPath must be non-empty if specified";
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, why));
     }
     if has_lines(field) {
-        let why = "must not contain line breaks";
+        let why = "fieldPath must not contain line breaks";
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, why));
     }
 }

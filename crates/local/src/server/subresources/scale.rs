@@ -72,11 +72,6 @@ async fn change(
         let found = cluster.get(&address.resource, address.namespace(), &address.name)?;
         let current = scale_of(address, &found)?;
         let wanted = wanted(&current)?;
-        let faults = Scale::faults(&wanted);
-        if !faults.is_empty() {
-            let kind = ("autoscaling", "Scale");
-            return Err(Status::invalid_kind(kind, &address.name, &faults));
-        }
         let based_on = json::text(&wanted, &["metadata", "resourceVersion"]);
         let is_stated = !based_on.is_empty()
             && based_on != json::text(&current, &["metadata", "resourceVersion"]);
