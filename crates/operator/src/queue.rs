@@ -37,6 +37,9 @@ use jobs::{Heard, Jobs};
 
 pub use jobs::JobFeeds;
 
+/// Who events about admissions come from.
+const SCHEDULER: &str = "kueue-admission";
+
 /// How the queue controller works.
 #[derive(Clone, Debug)]
 pub struct QueueOptions {
@@ -109,11 +112,11 @@ pub fn spawn(
         let settings = (options.jobs, options.limits, options.instance.as_str());
         Jobs::new(client, &mut inbox, feeds, metrics, settings)
     });
-    let recorder = Recorder::spawn(client.clone(), CONTROLLER, &options.instance);
-    let decisions = Decisions::new(client, &recorder, metrics, inbox.teller(), options.writes_max);
+    let scheduler = Recorder::spawn(client.clone(), SCHEDULER, &options.instance);
+    let decisions = Decisions::new(client, &scheduler, metrics, inbox.teller(), options.writes_max);
     let tools = Tools {
         client: client.clone(),
-        recorder,
+        recorder: Recorder::spawn(client.clone(), CONTROLLER, &options.instance),
         metrics: Arc::clone(metrics),
         teller: inbox.teller(),
         limits: options.limits,
@@ -215,10 +218,14 @@ impl Controller {
                 self.metrics.kueue.cluster_queue_gone(&name);
             }
             Message::ClusterQueue(Change::Synced) => queues.cluster_queues_listed(),
-            Message::LocalQueue(Change::Put(queue)) => queues.local_queue_seen(&queue, now),
+            Message::LocalQueue(Change::Put(queue)) => {
+                queues.local_queue_seen(&queue, now);
+                self.metrics.kueue.local_queue_seen(&queue);
+            }
             Message::LocalQueue(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
                 queues.local_queue_gone(&key, &uid, now);
+                self.metrics.kueue.local_queue_gone(&key.namespace, &key.name);
             }
             Message::LocalQueue(Change::Synced) => queues.local_queues_listed(),
             Message::Namespace(Change::Put(namespace)) => {

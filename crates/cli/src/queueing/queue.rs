@@ -198,6 +198,13 @@ impl LocalQueue {
         fault(self.active.as_ref())
     }
 
+    /// Whether it would admit nobody even if its ClusterQueue did.
+    pub(crate) fn has_own_fault(&self) -> bool {
+        let of_cluster_queue = ["ClusterQueueIsInactive", "ClusterQueueDoesNotExist"];
+        let said = self.active.as_ref().filter(|said| !said.is_true);
+        said.is_some_and(|said| !of_cluster_queue.contains(&said.reason.as_str()))
+    }
+
     /// It for programs.
     pub(crate) fn json(&self) -> Value {
         let used = self.used.iter().map(|(flavor, resource, much)| {

@@ -320,7 +320,7 @@ impl Workload {
     /// The command that lets it go on after it was deactivated.
     pub(crate) fn reactivation(&self) -> String {
         format!(
-            "kubectl patch workload {} -n {} --type=merge -p '{{\"spec\":{{\"active\":true}}}}'",
+            "kubectl patch workloads.kueue.x-k8s.io {} -n {} --type=merge -p '{{\"spec\":{{\"active\":true}}}}'",
             self.name, self.namespace
         )
     }

@@ -113,7 +113,7 @@ fn faults(pool: &Pool) -> Vec<String> {
     let of_queue =
         pool.queue.fault().map(|why| format!("{} is inactive: {why}", named(&pool.queue)));
     let of_doors = pool.doors.iter().filter_map(|door| {
-        let why = door.fault().filter(|_| of_queue.is_none())?;
+        let why = door.fault().filter(|_| of_queue.is_none() || door.has_own_fault())?;
         Some(format!("LocalQueue {}/{} is inactive: {why}", door.namespace, door.name))
     });
     let of_doors: Vec<String> = of_doors.collect();

@@ -12,7 +12,9 @@ use lockstep_api::{
     kueue::WaitForPodsReady,
     meta,
     quantity::Quantity,
+    selector,
 };
+use serde_json::json;
 
 use super::{
     ConfigError, KIND, documents,
@@ -26,6 +28,10 @@ pub(super) const V1BETA2: &str = "config.kueue.x-k8s.io/v1beta2";
 
 /// The namespace of the controllers when nobody says otherwise.
 const NAMESPACE: &str = "kueue-system";
+/// The namespace of what a cluster needs itself.
+const SYSTEM_NAMESPACE: &str = "kube-system";
+/// The label that every namespace has, with its name.
+const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 const JOBS: &str = "batch/job";
 const JOB_SETS: &str = "jobset.x-k8s.io/jobset";
 
@@ -139,9 +145,9 @@ impl Default for Queueing {
 /// All namespaces but those of the system and of the controllers.
 fn all_but_system(own: &str) -> LabelSelector {
     let names = LabelSelectorRequirement {
-        key: "kubernetes.io/metadata.name".to_owned(),
+        key: NAMESPACE_LABEL.to_owned(),
         operator: "NotIn".to_owned(),
-        values: Some(vec!["kube-system".to_owned(), own.to_owned()]),
+        values: Some(vec![SYSTEM_NAMESPACE.to_owned(), own.to_owned()]),
     };
     LabelSelector { match_expressions: Some(vec![names]), match_labels: None }
 }
@@ -176,7 +182,7 @@ pub(super) fn parse(text: &str, version: Version) -> Result<Said, ConfigError> {
         wait_for_pods_ready: wait.filter(|_| !gates.disables_wait),
         manage_jobs_without_queue_name: file.manage_jobs_without_queue_name,
         managed_namespaces: match &file.managed_jobs_namespace_selector {
-            Some(selector) => read_selector(selector, &mut errors),
+            Some(selector) => read_selector(selector, own, &mut errors),
             None => all_but_system(own),
         },
         integrations: read_integrations(integrations, &mut unheeded, &mut errors),
@@ -272,7 +278,9 @@ fn unheeded(file: &File, version: Version) -> Vec<String> {
     parts.into_iter().filter(|(_, is_there)| *is_there).map(|(name, _)| name.to_owned()).collect()
 }
 
-fn read_selector(selector: &Selector, errors: &mut ErrorList) -> LabelSelector {
+/// Jobs of the system and of the controllers themselves are never managed: whoever waited for a
+/// queue then could be what queues need.
+fn read_selector(selector: &Selector, own: &str, errors: &mut ErrorList) -> LabelSelector {
     let requirements = selector.match_expressions.as_ref().map(|all| {
         let each = all.iter().map(|one| LabelSelectorRequirement {
             key: one.key.clone(),
@@ -287,6 +295,14 @@ fn read_selector(selector: &Selector, errors: &mut ErrorList) -> LabelSelector {
     };
     let path = Path::new("managedJobsNamespaceSelector");
     errors.extend(meta::validate_label_selector(&read, &path));
+    let Ok(matcher) = selector::LabelSelector::from_meta(Some(&read)) else { return read };
+    for namespace in [SYSTEM_NAMESPACE, own] {
+        let labels = BTreeMap::from([(NAMESPACE_LABEL.to_owned(), namespace.to_owned())]);
+        if matcher.matches_map(&labels) {
+            let why = format!("should not match the {namespace:?} namespace");
+            errors.push(FieldError::invalid(&path, json!(read), &why));
+        }
+    }
     read
 }
 

@@ -1,5 +1,6 @@
 //! What the queue controller counts, under the names Kueue has for it.
 
+mod counts;
 mod gauges;
 mod replica;
 
@@ -7,16 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use lockstep_api::kueue::{ClusterQueue, Workload};
+use lockstep_api::kueue::{ClusterQueue, LocalQueue, Workload};
 use lockstep_control::plan::queue;
 use lockstep_control::plan::workload::{self, Milestone};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::lease::Leadership;
 
+use counts::Counts;
 use gauges::Gauges;
 use replica::Replica;
 
@@ -31,38 +34,24 @@ pub struct KueueMetrics {
     visited: Counter,
     attempts: Family<Labels, Counter>,
     attempts_took: Histograms,
-    reserved: Family<Labels, Counter>,
-    reserved_after: Histograms,
-    admitted: Family<Labels, Counter>,
-    admitted_after: Histograms,
-    ready_after: Histograms,
-    ready_after_admission: Histograms,
-    evicted: Family<Labels, Counter>,
+    of_cluster_queues: Counts,
+    of_local_queues: Counts,
     evicted_once: Family<Labels, Counter>,
     preempted: Family<Labels, Counter>,
-    finished: Family<Labels, Counter>,
     gauges: Arc<Gauges>,
 }
 
 impl KueueMetrics {
     pub(super) fn new(registry: &mut Registry) -> Self {
         let cycles: fn() -> Histogram = || Histogram::new(CYCLES);
-        let short: fn() -> Histogram = || Histogram::new(waits(14));
-        let long: fn() -> Histogram = || Histogram::new(waits(16));
         let metrics = Self {
             visited: Counter::default(),
             attempts: Family::default(),
             attempts_took: Family::new_with_constructor(cycles),
-            reserved: Family::default(),
-            reserved_after: Family::new_with_constructor(short),
-            admitted: Family::default(),
-            admitted_after: Family::new_with_constructor(long),
-            ready_after: Family::new_with_constructor(short),
-            ready_after_admission: Family::new_with_constructor(short),
-            evicted: Family::default(),
+            of_cluster_queues: Counts::new(),
+            of_local_queues: Counts::new(),
             evicted_once: Family::default(),
             preempted: Family::default(),
-            finished: Family::default(),
             gauges: Arc::default(),
         };
         metrics.register(registry);
@@ -77,27 +66,14 @@ impl KueueMetrics {
         put.register("admission_attempts", help, self.attempts.clone());
         let help = "How long admission cycles took";
         put.register("admission_attempt_duration_seconds", help, self.attempts_took.clone());
-        let help = "Workloads that got quota, by ClusterQueue";
-        put.register("quota_reserved_workloads", help, self.reserved.clone());
-        let help = "How long Workloads waited for quota";
-        put.register("quota_reserved_wait_time_seconds", help, self.reserved_after.clone());
-        let help = "Workloads that were admitted, by ClusterQueue";
-        put.register("admitted_workloads", help, self.admitted.clone());
-        let help = "How long Workloads waited to be admitted";
-        put.register("admission_wait_time_seconds", help, self.admitted_after.clone());
-        let help = "How long it took from the queue until all pods were ready";
-        put.register("ready_wait_time_seconds", help, self.ready_after.clone());
-        let help = "How long it took from the admission until all pods were ready";
-        let name = "admitted_until_ready_wait_time_seconds";
-        put.register(name, help, self.ready_after_admission.clone());
-        let help = "Evictions, by ClusterQueue, reason and cause";
-        put.register("evicted_workloads", help, self.evicted.clone());
+        self.of_cluster_queues.register(put, "", "ClusterQueue");
+        self.of_local_queues.register(put, "local_queue_", "LocalQueue");
         let help = "Workloads that were evicted once or more for a reason and a cause";
         put.register("evicted_workloads_once", help, self.evicted_once.clone());
         let help = "Workloads that were preempted, by the ClusterQueue they gave way to";
         put.register("preempted_workloads", help, self.preempted.clone());
-        let help = "Workloads that have finished, by ClusterQueue";
-        put.register("finished_workloads", help, self.finished.clone());
+        let help = "What this was built of";
+        put.register("build", help, Info::new(built()));
         put.register_collector(Box::new(Arc::clone(&self.gauges)));
     }
 
@@ -122,12 +98,9 @@ impl KueueMetrics {
     pub fn decided(&self, fact: &queue::Fact, workload: &Workload) {
         match fact {
             queue::Fact::Admitted { cluster_queue, waited_seconds } => {
-                let labels = self.of_queue(cluster_queue, workload);
-                self.reserved.get_or_create(&labels).inc();
-                self.admitted.get_or_create(&labels).inc();
-                let waited = seconds(*waited_seconds);
-                self.reserved_after.get_or_create(&labels).observe(waited);
-                self.admitted_after.get_or_create(&labels).observe(waited);
+                for (counts, labels) in self.of_both(cluster_queue, workload) {
+                    counts.admitted(&labels, seconds(*waited_seconds));
+                }
             }
             queue::Fact::Preempted { preemptor_queue, cluster_queue, reason } => {
                 let labels =
@@ -151,15 +124,12 @@ impl KueueMetrics {
     pub fn reached(&self, milestone: Milestone, workload: &Workload) {
         let admission = workload.status.as_ref().and_then(|status| status.admission.as_ref());
         let queue = admission.map_or("", |admission| admission.cluster_queue.as_str());
-        let labels = self.of_queue(queue, workload);
-        match milestone {
-            Milestone::Started { since_queued, since_admitted } => {
-                self.ready_after.get_or_create(&labels).observe(seconds(since_queued));
-                let histogram = self.ready_after_admission.get_or_create(&labels);
-                histogram.observe(seconds(since_admitted));
-            }
-            Milestone::Finished => {
-                self.finished.get_or_create(&labels).inc();
+        for (counts, labels) in self.of_both(queue, workload) {
+            match milestone {
+                Milestone::Started { since_queued, since_admitted } => {
+                    counts.ready(&labels, seconds(since_queued), seconds(since_admitted));
+                }
+                Milestone::Finished => counts.finished(&labels),
             }
         }
     }
@@ -175,13 +145,13 @@ impl KueueMetrics {
         if queue.is_empty() {
             return;
         }
-        let labels = self.labels([
-            ("cluster_queue", queue),
-            ("reason", reason),
-            ("underlying_cause", cause),
-            ("priority_class", priority_class(workload)),
-        ]);
-        self.evicted.get_or_create(&labels).inc();
+        let why = [("reason", reason), ("underlying_cause", cause)];
+        let [name, namespace] = local_queue(workload);
+        let class = ("priority_class", priority_class(workload));
+        let labels = self.labels([("cluster_queue", queue), why[0], why[1], class]);
+        self.of_cluster_queues.evicted(&labels);
+        let of_local = [name, namespace, why[0], why[1], class];
+        self.of_local_queues.evicted(&self.labels(of_local));
         if is_first {
             self.evicted_once.get_or_create(&labels).inc();
         }
@@ -197,8 +167,23 @@ impl KueueMetrics {
         self.gauges.gone(name);
     }
 
-    fn of_queue(&self, queue: &str, workload: &Workload) -> Labels {
-        self.labels([("cluster_queue", queue), ("priority_class", priority_class(workload))])
+    /// Notes a LocalQueue as it is now.
+    pub fn local_queue_seen(&self, queue: &Arc<LocalQueue>) {
+        self.gauges.local_seen(queue);
+    }
+
+    /// Forgets a LocalQueue that is gone.
+    pub fn local_queue_gone(&self, namespace: &str, name: &str) {
+        self.gauges.local_gone(namespace, name);
+    }
+
+    /// The counters of both queues of a Workload, with its labels there.
+    fn of_both(&self, cluster_queue: &str, workload: &Workload) -> [(&Counts, Labels); 2] {
+        let class = ("priority_class", priority_class(workload));
+        let [name, namespace] = local_queue(workload);
+        let of_cluster_queue = self.labels([("cluster_queue", cluster_queue), class]);
+        let of_local_queue = self.labels([name, namespace, class]);
+        [(&self.of_cluster_queues, of_cluster_queue), (&self.of_local_queues, of_local_queue)]
     }
 
     /// These labels, and who counts.
@@ -209,9 +194,25 @@ impl KueueMetrics {
     }
 }
 
-/// The upper ends of so many ranges that waits are counted in, in seconds.
-fn waits(count: u16) -> impl Iterator<Item = f64> {
-    std::iter::once(1.0).chain(exponential_buckets(2.5, 2.0, count - 1))
+/// The labels that say which LocalQueue a Workload is in.
+fn local_queue(workload: &Workload) -> [(&'static str, &str); 2] {
+    let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
+    [("name", workload.spec.queue_name.as_str()), ("namespace", namespace)]
+}
+
+/// The labels under which others look for what Kueue was built of.
+fn built() -> Vec<(&'static str, String)> {
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    let version = concat!("v", env!("CARGO_PKG_VERSION"), "+lockstep");
+    let labels = [
+        ("git_version", version),
+        ("git_commit", ""),
+        ("build_date", ""),
+        ("go_version", ""),
+        ("compiler", "rustc"),
+        ("platform", &platform),
+    ];
+    labels.map(|(key, value)| (key, value.to_owned())).to_vec()
 }
 
 fn seconds(count: i64) -> f64 {

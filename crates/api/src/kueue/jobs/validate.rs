@@ -181,8 +181,8 @@ fn partial_admission(object: &Json) -> ErrorList {
     }
     let Some(value) = annotation(object, COMPLETIONS_EQUAL_PARALLELISM) else { return errors };
     let path = annotation_path(COMPLETIONS_EQUAL_PARALLELISM);
-    match value {
-        "true" => {
+    match boolean(value) {
+        Some(true) => {
             if text(object, &["spec", "completionMode"]) != "Indexed" {
                 let why = "should not be enabled for NonIndexed jobs";
                 errors.push(FieldError::invalid(&path, value, why));
@@ -197,10 +197,10 @@ fn partial_admission(object: &Json) -> ErrorList {
                 errors.push(FieldError::invalid(&path, size("completions"), &why));
             }
         }
-        "false" => {}
-        other => {
-            let why = format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(other));
-            errors.push(FieldError::invalid(&path, other, &why));
+        Some(false) => {}
+        None => {
+            let why = format!("strconv.ParseBool: parsing {}: invalid syntax", quoted(value));
+            errors.push(FieldError::invalid(&path, value, &why));
         }
     }
     errors
@@ -208,21 +208,32 @@ fn partial_admission(object: &Json) -> ErrorList {
 
 fn partial_admission_change(object: &Json, old: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    let said = |of| {
-        [MIN_PARALLELISM, COMPLETIONS_EQUAL_PARALLELISM].map(|key| annotation(of, key).is_some())
-    };
+    let said = |of| [MIN_PARALLELISM, COMPLETIONS_EQUAL_PARALLELISM].map(|key| annotation(of, key));
     let size = |of| integer(of, &["spec", "parallelism"]).unwrap_or(1);
-    if annotation(old, MIN_PARALLELISM).is_some()
-        && !is_suspended(old)
-        && !is_suspended(object)
-        && size(object) != size(old)
+    if annotation(old, MIN_PARALLELISM).is_some() && !is_suspended(old) && size(object) != size(old)
     {
         let path = Path::new("spec").child("parallelism");
         let why = "cannot change when partial admission is enabled and the job is not suspended";
         errors.push(FieldError::forbidden(&path, why));
     }
-    if is_suspended(object) && said(object) != said(old) {
+    let is_equal = |of| annotation(of, COMPLETIONS_EQUAL_PARALLELISM).and_then(boolean);
+    let is_equal = |of| is_equal(of).unwrap_or_default();
+    if !is_suspended(old) && !is_suspended(object) && is_equal(object) != is_equal(old) {
+        let path = annotation_path(COMPLETIONS_EQUAL_PARALLELISM);
+        let why = "field is immutable while the job is not suspended";
+        errors.push(FieldError::forbidden(&path, why));
+    }
+    if said(object) != said(old) {
         errors.extend(partial_admission(object));
     }
     errors
+}
+
+/// A boolean as Go reads one.
+fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),
+        _ => None,
+    }
 }

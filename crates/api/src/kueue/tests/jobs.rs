@@ -335,3 +335,29 @@ fn what_a_job_is_stays_and_one_that_is_being_stopped_still_runs() {
         ]
     );
 }
+
+#[test]
+fn what_is_said_of_partial_admission_is_read_again_when_it_changes() {
+    let least = |value: &str| {
+        json!({"metadata": {"annotations": {"kueue.x-k8s.io/job-min-parallelism": value}},
+               "spec": {"parallelism": 4}})
+    };
+    let path = "metadata.annotations[kueue.x-k8s.io/job-min-parallelism]";
+    assert_eq!(
+        faults(&least("2"), &least("9"), true, false),
+        [format!("{path}: Invalid value: 9: should be between 0 and 3")]
+    );
+    let equal = "kueue.x-k8s.io/job-completions-equal-parallelism";
+    let is_equal = |value: &str| {
+        json!({"metadata": {"annotations": {equal: value}},
+               "spec": {"parallelism": 4, "completions": 4, "completionMode": "Indexed"}})
+    };
+    assert_eq!(faults(&is_equal("true"), &is_equal("T"), false, false), Vec::<String>::new());
+    assert_eq!(
+        faults(&is_equal("true"), &is_equal("f"), false, false),
+        [format!(
+            "metadata.annotations[{equal}]: Forbidden: field is immutable while the job is not \
+             suspended"
+        )]
+    );
+}

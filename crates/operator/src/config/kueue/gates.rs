@@ -41,7 +41,7 @@ const ALWAYS_ON: [&str; 20] = [
 ];
 
 /// Features that are off here, whether or not a file says so.
-const ALWAYS_OFF: [&str; 72] = [
+const ALWAYS_OFF: [&str; 76] = [
     "AdmissionCheckValidationRules",
     "AdmissionFairSharing",
     "CleanupProvisioningRequestsOnEviction",
@@ -83,7 +83,9 @@ const ALWAYS_OFF: [&str; 72] = [
     "MultiKueueKubeConfigPathValidation",
     "MultiKueueManagerQuotaAutomation",
     "MultiKueueOrchestratedPreemption",
+    "MultiKueueRedoAdmissionOnEvictionInWorker",
     "MultiKueueRemoteSpecSync",
+    "MultiKueueWaitForWorkloadAdmitted",
     "PartialAdmission",
     "PodIntegrationValidateGroupOwner",
     "PrioritizePreemptorWorkloads",
@@ -95,6 +97,8 @@ const ALWAYS_OFF: [&str; 72] = [
     "RemoveFinalizersWithStrictPatch",
     "SanitizePodSets",
     "SchedulerLibraryIntegration",
+    "SchedulerLongRequeueInterval",
+    "SchedulerTimestampPreemptionBuffer",
     "SchedulingEquivalenceHashingIgnorePodSetName",
     "ShortWorkloadNames",
     "SkipAncestorCheckForDeletedWorkloads",

@@ -20,10 +20,9 @@ pub(super) fn read(
 ) -> Option<WaitForPodsReady> {
     let usual = match version {
         Version::V1Beta1 => {
-            // Also what is off must be right.
-            let is_on = said.is_some_and(|said| said.enable.unwrap_or_default());
-            let read = said.map(|said| wait(said, v1beta1(), errors));
-            return read.filter(|_| is_on);
+            // What is off is not looked at, as upstream does not.
+            let said = said.filter(|said| said.enable.unwrap_or_default());
+            return said.map(|said| wait(said, v1beta1(), errors));
         }
         Version::V1Beta2 => WaitForPodsReady::default(),
     };

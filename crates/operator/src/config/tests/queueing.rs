@@ -147,8 +147,8 @@ fn what_cannot_be_meant_is_refused_with_its_place() {
         ("waitForPodsReady: {enable: true}", "waitForPodsReady.enable: Forbidden: v1beta2 has no"),
     ];
     check(&cases);
-    let both = refused("v1beta1", "waitForPodsReady: {enable: false, timeout: -5m}");
-    assert!(both.contains("waitForPodsReady.timeout"), "also what is off must be right: {both}");
+    let on = refused("v1beta1", "waitForPodsReady: {enable: true, timeout: -5m}");
+    assert!(on.contains("waitForPodsReady.timeout"), "{on}");
 }
 
 /// Says of texts that they are refused with these words.
@@ -194,6 +194,12 @@ fn jobs_and_resources_that_cannot_be_meant_are_refused_with_their_place() {
         (
             "resources: {transformations: [{input: a}, {input: a}]}",
             "resources.transformations[1].input: Duplicate value: \"a\"",
+        ),
+        ("managedJobsNamespaceSelector: {}", "should not match the \"kube-system\" namespace"),
+        (
+            "managedJobsNamespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, \
+             operator: NotIn, values: [kube-system]}]}",
+            "should not match the \"kueue-system\" namespace",
         ),
         (
             "managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In}]}",

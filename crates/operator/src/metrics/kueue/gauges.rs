@@ -1,13 +1,17 @@
-//! How things stand with ClusterQueues: read from the objects when somebody asks, so that nothing
+//! How things stand with queues: read from the objects when somebody asks, so that nothing
 //! has to be taken back when a queue, a flavor or leadership is gone.
+
+mod local;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
-use lockstep_api::kueue::{ClusterQueue, ClusterQueueStatus, FlavorUsage, ResourceQuota};
+use lockstep_api::kueue::{
+    ClusterQueue, ClusterQueueStatus, FlavorUsage, LocalQueue, ResourceQuota,
+};
 use lockstep_api::quantity::Quantity;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeGaugeValue};
@@ -15,13 +19,15 @@ use prometheus_client::metrics::MetricType;
 
 use super::{Labels, Replica};
 
-/// All ClusterQueues, as they were seen last.
+/// All queues, as they were seen last.
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
     pub(super) replica: Replica,
     /// Whether quota and usage are told too, which may be a lot.
     pub(super) has_resources: AtomicBool,
     queues: Mutex<BTreeMap<String, Arc<ClusterQueue>>>,
+    /// By namespace and name.
+    local_queues: Mutex<BTreeMap<(String, String), Arc<LocalQueue>>>,
 }
 
 /// What a ClusterQueue can be.
@@ -30,21 +36,32 @@ const STATES: [&str; 3] = ["pending", "active", "terminating"];
 impl Gauges {
     pub(super) fn seen(&self, queue: &Arc<ClusterQueue>) {
         let name = queue.metadata.name.clone().unwrap_or_default();
-        self.queues().insert(name, Arc::clone(queue));
+        locked(&self.queues).insert(name, Arc::clone(queue));
     }
 
     pub(super) fn gone(&self, name: &str) {
-        self.queues().remove(name);
+        locked(&self.queues).remove(name);
     }
 
-    fn queues(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Arc<ClusterQueue>>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn local_seen(&self, queue: &Arc<LocalQueue>) {
+        let meta = &queue.metadata;
+        let part = |part: &Option<String>| part.clone().unwrap_or_default();
+        let key = (part(&meta.namespace), part(&meta.name));
+        locked(&self.local_queues).insert(key, Arc::clone(queue));
     }
+
+    pub(super) fn local_gone(&self, namespace: &str, name: &str) {
+        locked(&self.local_queues).remove(&(namespace.to_owned(), name.to_owned()));
+    }
+}
+
+fn locked<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Collector for Gauges {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let all: Vec<Arc<ClusterQueue>> = self.queues().values().cloned().collect();
+        let all: Vec<Arc<ClusterQueue>> = locked(&self.queues).values().cloned().collect();
         let mut scene = Scene { all: &all, role: self.replica.role(), encoder: &mut encoder };
         scene.states()?;
         let help = "Workloads that wait, by ClusterQueue";
@@ -55,7 +72,10 @@ impl Collector for Gauges {
         scene.counts("reserving_active_workloads", help, &[], |it| it.reserving_workloads)?;
         let help = "Workloads that are admitted and have not finished, by ClusterQueue";
         scene.counts("admitted_active_workloads", help, &[], |it| it.admitted_workloads)?;
-        if !self.has_resources.load(Ordering::Relaxed) {
+        let has_resources = self.has_resources.load(Ordering::Relaxed);
+        let doors: Vec<Arc<LocalQueue>> = locked(&self.local_queues).values().cloned().collect();
+        local::encode(&doors, self.replica.role(), scene.encoder, has_resources)?;
+        if !has_resources {
             return Ok(());
         }
         let help = "What Workloads with quota may use, by flavor and resource";

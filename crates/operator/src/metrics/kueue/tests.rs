@@ -26,7 +26,8 @@ fn has(metrics: &Metrics, lines: &[String]) {
 
 fn workload(evictions: &Value) -> Workload {
     serde_json::from_value(json!({
-        "spec": {"podSets": [], "priority": 1, "priorityClassRef": {
+        "metadata": {"name": "w", "namespace": "team"},
+        "spec": {"podSets": [], "queueName": "lq", "priority": 1, "priorityClassRef": {
             "group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"}},
         "status": {"admission": {"clusterQueue": "cq", "podSetAssignments": []},
                    "schedulingStats": {"evictions": evictions}},
@@ -74,6 +75,10 @@ fn counters_have_the_names_and_labels_kueue_has() {
     let of_queue = |name: &str, value: &str| {
         of(name, &[("cluster_queue", "cq"), ("priority_class", "high")], value)
     };
+    let of_local_queue = |name: &str, value: &str| {
+        let labels = [("name", "lq"), ("namespace", "team"), ("priority_class", "high")];
+        of(&format!("local_queue_{name}"), &labels, value)
+    };
     let within = [("le", "0.025"), ("result", "success")];
     has(
         &metrics,
@@ -87,9 +92,15 @@ fn counters_have_the_names_and_labels_kueue_has() {
             of_queue("ready_wait_time_seconds_sum", "9.0"),
             of_queue("admitted_until_ready_wait_time_seconds_sum", "5.0"),
             of_queue("finished_workloads_total", "1"),
+            of_local_queue("quota_reserved_workloads_total", "1"),
+            of_local_queue("admitted_workloads_total", "1"),
+            of_local_queue("admission_wait_time_seconds_sum", "4.0"),
+            of_local_queue("ready_wait_time_seconds_sum", "9.0"),
+            of_local_queue("finished_workloads_total", "1"),
         ],
     );
-    let ends: Vec<f64> = waits(14).collect();
+    assert!(text(&metrics).contains("kueue_build_info{git_version=\"v"), "{}", text(&metrics));
+    let ends: Vec<f64> = counts::waits(14).collect();
     assert_eq!((ends.len(), &ends[..4], ends[13]), (14, &[1.0, 2.5, 5.0, 10.0][..], 10240.0));
 }
 
@@ -144,6 +155,14 @@ fn an_eviction_is_counted_each_time_and_once_for_each_workload() {
         ],
     );
     assert!(!text(&metrics).contains("Deactivated"), "it had no quota to be evicted from");
+    let labels = [
+        ("name", "lq"),
+        ("namespace", "team"),
+        ("reason", "Preempted"),
+        ("underlying_cause", ""),
+        ("priority_class", "high"),
+    ];
+    has(&metrics, &[line("local_queue_evicted_workloads_total", &labels, "standalone", "2")]);
 }
 
 #[test]
@@ -195,4 +214,41 @@ fn quota_and_usage_are_told_when_asked_for() {
         };
         has(&metrics, &[of("cpu", cpu), of("nvidia.com/gpu", gpus)]);
     }
+}
+
+#[test]
+fn a_local_queue_is_told_as_it_is_until_it_is_gone() {
+    let metrics = Metrics::new();
+    let used = json!([{"name": "spot", "resources": [{"name": "cpu", "total": "1500m"}]}]);
+    let queue = json!({
+        "metadata": {"name": "lq", "namespace": "team"},
+        "spec": {"clusterQueue": "cq"},
+        "status": {
+            "conditions": [{"type": "Active", "status": "False", "reason": "Stopped",
+                            "message": "", "lastTransitionTime": "2026-11-17T12:00:00Z"}],
+            "pendingWorkloads": 5, "reservingWorkloads": 3, "admittedWorkloads": 2,
+            "flavorsReservation": used,
+        },
+    });
+    metrics.kueue.local_queue_seen(&Arc::new(serde_json::from_value(queue).unwrap()));
+    let of = |name: &str, more: &[(&'static str, &'static str)], value: &str| {
+        let labels = [&[("name", "lq"), ("namespace", "team")], more].concat();
+        line(&format!("local_queue_{name}"), &labels, "standalone", value)
+    };
+    has(
+        &metrics,
+        &[
+            of("pending_workloads", &[("status", "active")], "5"),
+            of("reserving_active_workloads", &[], "3"),
+            of("admitted_active_workloads", &[], "2"),
+            of("status", &[("active", "True")], "0"),
+            of("status", &[("active", "False")], "1"),
+        ],
+    );
+    assert!(!text(&metrics).contains("local_queue_resource"), "nobody has asked for it");
+    metrics.kueue.configure(&Leadership::alone(), true);
+    let place = [("flavor", "spot"), ("resource", "cpu")];
+    has(&metrics, &[of("resource_reservation", &place, "1.5")]);
+    metrics.kueue.local_queue_gone("team", "lq");
+    assert!(!text(&metrics).contains(r#"name="lq""#));
 }
