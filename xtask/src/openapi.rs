@@ -34,6 +34,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "DeleteOptions",
             "Endpoints",
             "Event",
+            "LimitRange",
             "Namespace",
             "Node",
             "PersistentVolumeClaim",

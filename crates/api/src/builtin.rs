@@ -14,6 +14,7 @@ use crate::{
         endpoints::EndpointsStrategy,
         event::{CoreEventStrategy, EventStrategy},
         lease::LeaseStrategy,
+        limit_range::LimitRangeStrategy,
         namespace::NamespaceStrategy,
         node::NodeStrategy,
         priority_class::PriorityClassStrategy,
@@ -61,6 +62,7 @@ fn core() -> Vec<Resource> {
         resource(core, "configmaps", "ConfigMap", Namespaced, ConfigMapStrategy).short("cm"),
         resource(core, "endpoints", "Endpoints", Namespaced, EndpointsStrategy).short("ep"),
         resource(core, "events", "Event", Namespaced, CoreEventStrategy).short("ev"),
+        resource(core, "limitranges", "LimitRange", Namespaced, LimitRangeStrategy).short("limits"),
         resource(core, "namespaces", "Namespace", Cluster, NamespaceStrategy)
             .short("ns")
             .verbs(ALL_BUT_COLLECTIONS)
@@ -277,6 +279,7 @@ mod tests {
                 "v1/configmaps",
                 "v1/endpoints",
                 "v1/events",
+                "v1/limitranges",
                 "v1/namespaces",
                 "v1/nodes",
                 "v1/persistentvolumeclaims",

@@ -7,6 +7,7 @@ pub mod endpoint_slice;
 pub mod endpoints;
 pub mod event;
 pub mod lease;
+pub mod limit_range;
 pub mod namespace;
 pub mod node;
 pub mod priority_class;

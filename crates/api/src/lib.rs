@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
+pub mod amounts;
 mod annotations;
 pub mod builtin;
 pub mod cron;

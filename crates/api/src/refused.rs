@@ -53,12 +53,10 @@ const VOLUMES: &str = "volumes are folders of this machine: a PersistentVolumeCl
     else";
 const QUOTA: &str = "namespaces have no quota: use a ClusterQueue and a LocalQueue \
     (kueue.x-k8s.io/v1beta2), by which jobs wait for what they need instead of being refused";
-const RANGES: &str = "namespaces have no limits: set requests and limits in the pods";
 const WEBHOOKS: &str = "nobody outside is asked about requests: leave it out";
 
 /// All of them.
 pub const KINDS: &[Refused] = &[
-    namespaced(("", "v1"), "limitranges", "LimitRange", "limits", RANGES),
     cluster(("", "v1"), "persistentvolumes", "PersistentVolume", "pv", VOLUMES),
     namespaced(("", "v1"), "replicationcontrollers", "ReplicationController", "rc", REPLICAS),
     namespaced(("", "v1"), "resourcequotas", "ResourceQuota", "quota", QUOTA),

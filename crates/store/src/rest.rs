@@ -8,6 +8,7 @@ mod apply;
 mod create;
 mod definition;
 mod delete;
+mod limits;
 mod metadata;
 mod namespace;
 mod owners;

@@ -2,7 +2,9 @@
 
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
-use super::{Answer, Plan, Scene, admission, definition, metadata, namespace, owners::Owners};
+use super::{
+    Answer, Plan, Scene, admission, definition, limits, metadata, namespace, owners::Owners,
+};
 use crate::change::{Change, Check, Expect, Write};
 
 /// How often a generated name is tried.
@@ -56,6 +58,7 @@ fn accept(
 ) -> Result<Vec<String>, Status> {
     let strategy = scene.strategy();
     admission::set_priority(scene, object, name)?;
+    limits::fill(scene, object);
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);
     if let Some(admission) = &scene.catalog.admission {
@@ -80,6 +83,7 @@ fn accept(
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }
+    limits::check(scene, object, None, name)?;
     let mut warnings = strategy.warnings(object, None);
     warnings.extend(definition::warning(scene, object));
     Ok(warnings)
@@ -91,6 +95,10 @@ fn settle_name(scene: &Scene<'_>, object: &mut Json) -> String {
     let meta = metadata::metadata(object);
     let name = json::text(meta, &["name"]).to_owned();
     let prefix = json::text(meta, &["generateName"]).to_owned();
+    if name.is_empty() && prefix.is_empty() && scene.strategy().is_named_by_the_server() {
+        meta.insert("name".to_owned(), scene.context.uid.clone().into());
+        return scene.context.uid.clone();
+    }
     if !name.is_empty() || prefix.is_empty() {
         return name;
     }

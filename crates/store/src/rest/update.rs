@@ -10,7 +10,7 @@ use lockstep_api::{
 };
 
 use super::{
-    Answer, Plan, Scene, admission, create, definition, metadata, namespace, not_found,
+    Answer, Plan, Scene, admission, create, definition, limits, metadata, namespace, not_found,
     owners::Owners,
 };
 use crate::{
@@ -137,6 +137,7 @@ fn accept(
     }
     let mut warnings = Vec::new();
     if sub.is_none() {
+        limits::check(scene, object, Some(old), name)?;
         warnings.extend(strategy.warnings(object, Some(old)));
         warnings.extend(definition::warning(scene, object));
     }
