@@ -39,6 +39,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
             "Node",
             "PersistentVolumeClaim",
             "Pod",
+            "ResourceQuota",
             "Secret",
             "Service",
             "ServiceAccount",

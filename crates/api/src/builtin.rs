@@ -19,6 +19,7 @@ use crate::{
         node::NodeStrategy,
         priority_class::PriorityClassStrategy,
         rbac::{RoleBindingStrategy, RoleStrategy},
+        resource_quota::ResourceQuotaStrategy,
         secret::SecretStrategy,
         service::ServiceStrategy,
         service_account::ServiceAccountStrategy,
@@ -87,6 +88,9 @@ fn core() -> Vec<Resource> {
             .below_as("exec", ("", "v1", "PodExecOptions"), CONNECT)
             .below("log", &["get"])
             .below_as("portforward", ("", "v1", "PodPortForwardOptions"), CONNECT)
+            .below("status", STATUS),
+        resource(core, "resourcequotas", "ResourceQuota", Namespaced, ResourceQuotaStrategy)
+            .short("quota")
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)
@@ -284,6 +288,7 @@ mod tests {
                 "v1/nodes",
                 "v1/persistentvolumeclaims",
                 "v1/pods",
+                "v1/resourcequotas",
                 "v1/secrets",
                 "v1/serviceaccounts",
                 "v1/services",

@@ -12,6 +12,7 @@ pub mod namespace;
 pub mod node;
 pub mod priority_class;
 pub mod rbac;
+pub mod resource_quota;
 pub mod secret;
 pub mod service;
 pub mod service_account;

@@ -29,6 +29,7 @@ pub mod names;
 pub mod openapi;
 pub mod pod;
 pub mod quantity;
+pub mod quota;
 pub mod quote;
 pub mod rbac;
 pub mod re2;

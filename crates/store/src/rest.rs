@@ -14,6 +14,7 @@ mod namespace;
 mod owners;
 mod patch;
 mod pod;
+mod quotas;
 mod update;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};

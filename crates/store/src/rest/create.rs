@@ -3,7 +3,7 @@
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
 use super::{
-    Answer, Plan, Scene, admission, definition, limits, metadata, namespace, owners::Owners,
+    Answer, Plan, Scene, admission, definition, limits, metadata, namespace, owners::Owners, quotas,
 };
 use crate::change::{Change, Check, Expect, Write};
 
@@ -37,6 +37,7 @@ pub(super) fn create_owned(
     decode::complete(scene.resource, &mut object);
     let managed = owners.of_new(scene, &object);
     let warnings = accept(scene, &mut object, &name, &mut checks)?;
+    let charges = quotas::charges(scene, None, &object, None, &name)?;
     if let Some(existing) = scene.find(&name) {
         let mut status = Status::already_exists(scene.resource, &name);
         if existing.meta.is_deleting() {
@@ -45,7 +46,8 @@ pub(super) fn create_owned(
         return Err(status);
     }
     let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object, &managed)));
-    let change = Change { checks, ops: vec![op] };
+    let ops = [vec![op], charges].concat();
+    let change = Change { checks, ops };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
 }
 

@@ -210,7 +210,8 @@ mod tests {
             ),
             (
                 "a request beyond its limit",
-                json!({"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "2"}}),
+                json!({"type": "Container", "default": {"cpu": "1"},
+                    "defaultRequest": {"cpu": "2"}}),
                 vec![at("defaultRequest[cpu]: Invalid value: \"2\": default request value 2 is \
                          greater than default limit value 1")],
             ),
