@@ -14,10 +14,12 @@ use crate::{
         endpoints::EndpointsStrategy,
         event::{CoreEventStrategy, EventStrategy},
         lease::LeaseStrategy,
+        limit_range::LimitRangeStrategy,
         namespace::NamespaceStrategy,
         node::NodeStrategy,
         priority_class::PriorityClassStrategy,
         rbac::{RoleBindingStrategy, RoleStrategy},
+        resource_quota::ResourceQuotaStrategy,
         secret::SecretStrategy,
         service::ServiceStrategy,
         service_account::ServiceAccountStrategy,
@@ -61,6 +63,7 @@ fn core() -> Vec<Resource> {
         resource(core, "configmaps", "ConfigMap", Namespaced, ConfigMapStrategy).short("cm"),
         resource(core, "endpoints", "Endpoints", Namespaced, EndpointsStrategy).short("ep"),
         resource(core, "events", "Event", Namespaced, CoreEventStrategy).short("ev"),
+        resource(core, "limitranges", "LimitRange", Namespaced, LimitRangeStrategy).short("limits"),
         resource(core, "namespaces", "Namespace", Cluster, NamespaceStrategy)
             .short("ns")
             .verbs(ALL_BUT_COLLECTIONS)
@@ -85,6 +88,9 @@ fn core() -> Vec<Resource> {
             .below_as("exec", ("", "v1", "PodExecOptions"), CONNECT)
             .below("log", &["get"])
             .below_as("portforward", ("", "v1", "PodPortForwardOptions"), CONNECT)
+            .below("status", STATUS),
+        resource(core, "resourcequotas", "ResourceQuota", Namespaced, ResourceQuotaStrategy)
+            .short("quota")
             .below("status", STATUS),
         resource(core, "secrets", "Secret", Namespaced, SecretStrategy),
         resource(core, "serviceaccounts", "ServiceAccount", Namespaced, ServiceAccountStrategy)
@@ -277,10 +283,12 @@ mod tests {
                 "v1/configmaps",
                 "v1/endpoints",
                 "v1/events",
+                "v1/limitranges",
                 "v1/namespaces",
                 "v1/nodes",
                 "v1/persistentvolumeclaims",
                 "v1/pods",
+                "v1/resourcequotas",
                 "v1/secrets",
                 "v1/serviceaccounts",
                 "v1/services",

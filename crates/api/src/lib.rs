@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::wildcard_enum_match_arm, clippy::iter_over_hash_type)]
 
+pub mod amounts;
 mod annotations;
 pub mod builtin;
 pub mod cron;
@@ -28,6 +29,7 @@ pub mod names;
 pub mod openapi;
 pub mod pod;
 pub mod quantity;
+pub mod quota;
 pub mod quote;
 pub mod rbac;
 pub mod re2;

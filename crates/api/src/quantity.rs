@@ -17,6 +17,9 @@ pub enum Format {
     DecimalSi,
 }
 
+/// The largest whole amount whose thousandths still fit into 64 bits.
+pub const MILLI_VALUE_MAX: i64 = i64::MAX / 1000;
+
 /// An amount of something: `digits × 10^exponent`, never finer than nano.
 ///
 /// Two quantities are equal when their amounts are, however they are written.

@@ -51,17 +51,12 @@ const SCALE: &str = "nothing is scaled by load: set the parallelism of a Job or 
 const BUDGET: &str = "evictions are not held up: leave it out";
 const VOLUMES: &str = "volumes are folders of this machine: a PersistentVolumeClaim needs nothing \
     else";
-const QUOTA: &str = "namespaces have no quota: use a ClusterQueue and a LocalQueue \
-    (kueue.x-k8s.io/v1beta2), by which jobs wait for what they need instead of being refused";
-const RANGES: &str = "namespaces have no limits: set requests and limits in the pods";
 const WEBHOOKS: &str = "nobody outside is asked about requests: leave it out";
 
 /// All of them.
 pub const KINDS: &[Refused] = &[
-    namespaced(("", "v1"), "limitranges", "LimitRange", "limits", RANGES),
     cluster(("", "v1"), "persistentvolumes", "PersistentVolume", "pv", VOLUMES),
     namespaced(("", "v1"), "replicationcontrollers", "ReplicationController", "rc", REPLICAS),
-    namespaced(("", "v1"), "resourcequotas", "ResourceQuota", "quota", QUOTA),
     cluster(
         ("admissionregistration.k8s.io", "v1"),
         "mutatingwebhookconfigurations",

@@ -128,6 +128,11 @@ pub trait Strategy: Send + Sync {
     /// `generateName`.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String>;
 
+    /// Whether a new object without a name gets one, instead of being refused.
+    fn is_named_by_the_server(&self) -> bool {
+        false
+    }
+
     /// Whether finalizers must be the system's own or qualified by a domain, as all built-in kinds
     /// demand. Custom kinds never did.
     fn needs_qualified_finalizers(&self) -> bool {

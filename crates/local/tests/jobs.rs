@@ -7,6 +7,7 @@ mod jobs {
     mod counting;
     mod ends;
     mod nodes;
+    mod quotas;
     mod success_policy;
     mod support;
 }

@@ -1,5 +1,5 @@
 //! What is cleaned up without anybody asking: dependents of owners that are gone, the contents of
-//! namespaces that go, events that are too old.
+//! namespaces that go, events that are too old; and what quotas count.
 //!
 //! Whoever runs this watches what happens, asks [`candidates`] which objects are worth a look, and
 //! [`plan`] what to do about each. A plan that was carried out shows up as events again, so that
@@ -10,6 +10,7 @@ mod definition;
 pub mod expiry;
 mod namespace;
 mod owners;
+mod quota;
 
 use std::sync::Arc;
 
@@ -81,7 +82,11 @@ pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
     if !is_deleting && (namespace::is_going(view, &object.meta.namespace) || is_of_going()) {
         return namespace::delete(view, resource, object).into_iter().collect();
     }
-    owners::plan(view, resource, object)
+    let mut changes = owners::plan(view, resource, object);
+    if changes.is_empty() && !is_deleting && &**table == quota::TABLE {
+        changes.extend(quota::plan(view, resource, object));
+    }
+    changes
 }
 
 /// Which objects are worth a look after `event` in `table`.
@@ -91,7 +96,7 @@ pub fn candidates(
     table: &Arc<str>,
     event: &Event,
 ) -> Vec<Candidate> {
-    let mut found = Vec::new();
+    let mut found = quota::after(snapshot, catalog, table, event);
     let meta = &event.object.meta;
     // An owner may have waited for just this reference to go.
     let before = event.before.iter().flat_map(|before| before.meta.owners.iter());
@@ -149,6 +154,7 @@ pub fn all_candidates(snapshot: &Snapshot, catalog: &Catalog) -> Vec<Candidate> 
         }
     }
     found.extend(definition::unsettled(snapshot));
+    found.extend(quota::all(snapshot, catalog));
     for table in snapshot.tables() {
         for (key, object) in snapshot.range(table, None, None) {
             if needs_look(table, object, None) {

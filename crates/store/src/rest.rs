@@ -8,11 +8,13 @@ mod apply;
 mod create;
 mod definition;
 mod delete;
+mod limits;
 mod metadata;
 mod namespace;
 mod owners;
 mod patch;
 mod pod;
+mod quotas;
 mod update;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};

@@ -8,6 +8,7 @@ mod jobs;
 mod jobsets;
 mod objects;
 pub(crate) mod pods;
+mod quotas;
 mod refused;
 mod server;
 mod tokens;
@@ -49,6 +50,8 @@ pub(crate) enum Part {
     Cronjobs,
     /// Kinds that are not served.
     Refused,
+    /// LimitRanges and ResourceQuotas.
+    Quotas,
     /// What pods and the node use.
     Usage,
     /// Callers without rights.
@@ -82,6 +85,7 @@ pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
                 Part::Tokens => tokens::checks(&mut suite),
                 Part::Cronjobs => cronjobs::checks(&mut suite),
                 Part::Refused => refused::checks(&mut suite),
+                Part::Quotas => quotas::checks(&mut suite),
                 Part::Usage => usage::checks(&mut suite),
                 Part::Strangers => server::strangers(&mut suite, &up.kubeconfig(), folder.path()),
             }

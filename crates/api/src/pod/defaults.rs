@@ -9,8 +9,6 @@ mod container;
 mod resources;
 mod volume;
 
-pub(super) use resources::of_containers;
-
 /// Fills in a Pod: its spec as in a template, and what only a Pod itself gets.
 pub fn fill_pod(pod: &mut Json) {
     let Some(spec) = object_mut(pod, "spec") else { return };

@@ -34,6 +34,9 @@ mod update;
 mod volume;
 mod windows;
 
+pub(crate) use resources::{
+    container_resource_name, is_extended, is_huge, is_native, is_overcommittable, resource_name,
+};
 pub use status::validate_status_update;
 pub use update::validate_update;
 pub(crate) use volume::validate_claim_spec;

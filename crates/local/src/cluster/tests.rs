@@ -411,3 +411,51 @@ async fn an_idle_table_lets_go_of_its_last_batch() {
     let mut early = cluster.watch(filter, WatchStart::Now).await.unwrap();
     assert_eq!(early.next().await.unwrap().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_quota_holds_however_many_write_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let cluster = durable(dir.path());
+    with_namespace(&cluster).await;
+    let (maps, quotas) = (resource(&cluster, "configmaps"), resource(&cluster, "resourcequotas"));
+    let options = WriteOptions::default();
+    let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "40"}}});
+    cluster.create(&quotas, "default", object(quota), &options).await.unwrap();
+    let used = || {
+        let quota = cluster.get(&quotas, "default", "q").unwrap().json();
+        quota["status"]["used"]["configmaps"].as_str().map(str::to_owned)
+    };
+    let until = async |wanted: &str| {
+        for _ in 0..1000 {
+            if used().as_deref() == Some(wanted) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{:?} instead of {wanted}", used());
+    };
+    until("0").await;
+    // Each makes eight and takes one back: what is given back may be had by another.
+    let writers = (0..8).map(|writer| {
+        let (cluster, maps) = (cluster.clone(), Arc::clone(&maps));
+        tokio::spawn(async move {
+            let options = WriteOptions::default();
+            for at in 0..8 {
+                let map = object(json!({"metadata": {"name": format!("m-{writer}-{at}")}}));
+                let made = cluster.create(&maps, "default", map, &options).await;
+                assert!(made.as_ref().is_ok() || made.as_ref().is_err_and(|why| why.code == 403));
+                if at == 4 && made.is_ok() {
+                    let key = ("default", format!("m-{writer}-{at}"));
+                    let delete = DeleteOptions::default();
+                    cluster.delete(&maps, (key.0, &key.1), &delete, &options).await.unwrap();
+                }
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let count = cluster.snapshot().range(&maps.table, Some("default"), None).count();
+    assert!((32..=40).contains(&count), "{count} of 40");
+    until(&count.to_string()).await;
+}

@@ -2,7 +2,9 @@
 
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
-use super::{Answer, Plan, Scene, admission, definition, metadata, namespace, owners::Owners};
+use super::{
+    Answer, Plan, Scene, admission, definition, limits, metadata, namespace, owners::Owners, quotas,
+};
 use crate::change::{Change, Check, Expect, Write};
 
 /// How often a generated name is tried.
@@ -35,6 +37,7 @@ pub(super) fn create_owned(
     decode::complete(scene.resource, &mut object);
     let managed = owners.of_new(scene, &object);
     let warnings = accept(scene, &mut object, &name, &mut checks)?;
+    let charges = quotas::charges(scene, None, &object, None, &name)?;
     if let Some(existing) = scene.find(&name) {
         let mut status = Status::already_exists(scene.resource, &name);
         if existing.meta.is_deleting() {
@@ -43,7 +46,8 @@ pub(super) fn create_owned(
         return Err(status);
     }
     let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object, &managed)));
-    let change = Change { checks, ops: vec![op] };
+    let ops = [vec![op], charges].concat();
+    let change = Change { checks, ops };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
 }
 
@@ -56,6 +60,7 @@ fn accept(
 ) -> Result<Vec<String>, Status> {
     let strategy = scene.strategy();
     admission::set_priority(scene, object, name)?;
+    limits::fill(scene, object);
     strategy.prepare_create(object, scene.context);
     decode::complete(scene.resource, object);
     if let Some(admission) = &scene.catalog.admission {
@@ -80,6 +85,7 @@ fn accept(
     if !errors.is_empty() {
         return Err(Status::invalid(scene.resource, name, &errors));
     }
+    limits::check(scene, object, None, name)?;
     let mut warnings = strategy.warnings(object, None);
     warnings.extend(definition::warning(scene, object));
     Ok(warnings)
@@ -91,6 +97,10 @@ fn settle_name(scene: &Scene<'_>, object: &mut Json) -> String {
     let meta = metadata::metadata(object);
     let name = json::text(meta, &["name"]).to_owned();
     let prefix = json::text(meta, &["generateName"]).to_owned();
+    if name.is_empty() && prefix.is_empty() && scene.strategy().is_named_by_the_server() {
+        meta.insert("name".to_owned(), scene.context.uid.clone().into());
+        return scene.context.uid.clone();
+    }
     if !name.is_empty() || prefix.is_empty() {
         return name;
     }

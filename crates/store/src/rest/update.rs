@@ -10,8 +10,8 @@ use lockstep_api::{
 };
 
 use super::{
-    Answer, Plan, Scene, admission, create, definition, metadata, namespace, not_found,
-    owners::Owners,
+    Answer, Plan, Scene, admission, create, definition, limits, metadata, namespace, not_found,
+    owners::Owners, quotas,
 };
 use crate::{
     change::{Expect, Write},
@@ -68,8 +68,12 @@ pub(super) fn replace(
         Some(_) => None,
     };
     let warnings = accept(scene, sub, name, &mut object, old_json)?;
+    let charges = quotas::charges(scene, sub, &object, Some(old_json), name)?;
     let mut plan = rewrite_owned(scene, old, object, &managed);
     plan.change.checks.extend(check);
+    if !plan.change.ops.is_empty() && !plan.is_removal() {
+        plan.change.ops.extend(charges);
+    }
     Ok(Plan { warnings, ..plan })
 }
 
@@ -137,6 +141,7 @@ fn accept(
     }
     let mut warnings = Vec::new();
     if sub.is_none() {
+        limits::check(scene, object, Some(old), name)?;
         warnings.extend(strategy.warnings(object, Some(old)));
         warnings.extend(definition::warning(scene, object));
     }

@@ -32,7 +32,6 @@ pub(super) fn checks(suite: &mut Suite) {
     let list = Check::new("create -f -").stdin(&list).code(1).err(why);
     suite.check("a Deployment is refused: in a list", list);
     let others = [
-        ("create quota q --hard=pods=1", "use a ClusterQueue"),
         ("create ingress i --rule=a/b=c:80", "use kubectl port-forward"),
         ("create pdb p --selector=a=b --min-available=1", "evictions are not held up"),
     ];

@@ -1,14 +1,14 @@
 //! Requests that follow from limits, and a pod's own from those of its containers.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::super::{object_mut, objects_mut};
-use crate::{json, quantity::Quantity, strategy::Json};
-
-/// What is asked for, by resource name.
-pub(in crate::pod) type Amounts = BTreeMap<String, Quantity>;
+use crate::{
+    amounts::{Amounts, of_containers},
+    json,
+    quantity::Quantity,
+    strategy::Json,
+};
 
 /// A container that limits a resource without requesting it requests what it is limited to. Pods
 /// get this, templates do not.
@@ -89,51 +89,5 @@ fn insert(spec: &mut Json, field: &str, amounts: impl IntoIterator<Item = (Strin
     let list = json::object_mut(resources, field);
     for (name, amount) in amounts {
         list.insert(name, json!(amount.to_string()));
-    }
-}
-
-/// What all containers need at once: the sum of those that run together, or more if an init
-/// container needs more.
-pub(in crate::pod) fn of_containers(spec: &Json, field: &str) -> Amounts {
-    let mut total = Amounts::new();
-    for container in json::list(spec, &["containers"]) {
-        add(&mut total, &amounts(container, field));
-    }
-    let (mut sidecars, mut initial) = (Amounts::new(), Amounts::new());
-    for container in json::list(spec, &["initContainers"]) {
-        let own = amounts(container, field);
-        let mut now = sidecars.clone();
-        add(&mut now, &own);
-        if container.get("restartPolicy").and_then(Value::as_str) == Some("Always") {
-            add(&mut total, &own);
-            sidecars = now.clone();
-        }
-        keep_larger(&mut initial, now);
-    }
-    keep_larger(&mut total, initial);
-    total
-}
-
-fn amounts(container: &Value, field: &str) -> Amounts {
-    let list = container.pointer(&format!("/resources/{field}")).and_then(Value::as_object);
-    let parsed = list
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, amount)| Some((name.clone(), Quantity::parse(amount.as_str()?).ok()?)));
-    parsed.collect()
-}
-
-fn add(total: &mut Amounts, more: &Amounts) {
-    for (name, amount) in more {
-        let sum = total.get(name).map_or(*amount, |have| have.plus(amount));
-        total.insert(name.clone(), sum);
-    }
-}
-
-fn keep_larger(total: &mut Amounts, other: Amounts) {
-    for (name, amount) in other {
-        if total.get(&name).is_none_or(|have| amount > *have) {
-            total.insert(name, amount);
-        }
     }
 }

@@ -12,6 +12,7 @@ use super::{
     rules::{dns_label, list, text},
 };
 use crate::{
+    amounts,
     field::{ErrorList, FieldError, Path},
     meta::invalid,
     names,
@@ -73,7 +74,7 @@ fn validate_amounts(limits: &Amounts, requests: &Amounts, owner: Owner, path: &P
     }
     for (name, amount) in requests {
         errors.extend(validate_amount(name, amount, owner, &request_path.key(name)));
-        let may_overcommit = is_native(name) && !is_huge(name);
+        let may_overcommit = is_overcommittable(name);
         let Some(limit) = limits.get(name) else {
             if !may_overcommit {
                 let why = "Limit must be set for non overcommitable resources";
@@ -127,7 +128,7 @@ fn validate_amount(name: &str, amount: &Written, owner: Owner, path: &Path) -> E
     errors
 }
 
-fn container_resource_name(name: &str, path: &Path) -> ErrorList {
+pub(crate) fn container_resource_name(name: &str, path: &Path) -> ErrorList {
     let mut errors = resource_name(name, path);
     if !name.contains('/') {
         let is_known = matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge(name);
@@ -151,7 +152,7 @@ fn pod_resource_name(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-fn resource_name(name: &str, path: &Path) -> ErrorList {
+pub(crate) fn resource_name(name: &str, path: &Path) -> ErrorList {
     const STANDARD: [&str; 20] = [
         "configmaps",
         "cpu",
@@ -184,15 +185,20 @@ fn resource_name(name: &str, path: &Path) -> ErrorList {
     errors
 }
 
-fn is_huge(name: &str) -> bool {
+pub(crate) fn is_huge(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-fn is_extended(name: &str) -> bool {
+/// Whether more of it may be promised than there is.
+pub(crate) fn is_overcommittable(name: &str) -> bool {
+    is_native(name) && !is_huge(name)
+}
+
+pub(crate) fn is_extended(name: &str) -> bool {
     // The name must leave room for the prefix that quotas put before it.
     !is_native(name)
         && !name.starts_with("requests.")
@@ -286,7 +292,7 @@ fn limits_of_containers(spec: &PodSpec, wanted: &ResourceRequirements, path: &Pa
 fn totals(spec: &PodSpec, field: &str) -> BTreeMap<String, Quantity> {
     let json = serde_json::to_value(spec).unwrap_or_default();
     let empty = serde_json::Map::new();
-    super::super::defaults::of_containers(json.as_object().unwrap_or(&empty), field)
+    amounts::of_containers(json.as_object().unwrap_or(&empty), field)
 }
 
 #[cfg(test)]
