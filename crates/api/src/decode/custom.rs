@@ -106,6 +106,6 @@ mod tests {
     fn numbers_have_fractions_only_where_they_need_them() {
         let mut value = json!({"a": [2.0, -3.0, 2.5], "b": {"c": 1e20}, "d": 7});
         make_whole(&mut value);
-        assert_eq!(value.to_string(), r#"{"a":[2,-3,2.5],"b":{"c":1e20},"d":7}"#);
+        assert_eq!(value.to_string(), r#"{"a":[2,-3,2.5],"b":{"c":1e+20},"d":7}"#);
     }
 }

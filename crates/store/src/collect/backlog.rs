@@ -1,14 +1,14 @@
 //! What is still to be looked at, and what is looked at no more than once in a while.
 //!
-//! A namespace that waits for its contents says how much of it is left. To find that out takes a
-//! walk over all of it, and each object that goes is a reason to: without a rest in between, the
-//! end of a large namespace would cost the square of its size.
+//! A namespace that waits for its contents says how much of it is left, and a quota how much of it
+//! is used. To find that out takes a walk over all of a namespace, and each object that goes is a
+//! reason to: without a rest in between, the end of many would cost the square of their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Candidate, View, namespace};
+use super::{Candidate, View, namespace, quota};
 
 /// How long a candidate that may wait is left alone after it was looked at.
 const REST: SignedDuration = SignedDuration::from_secs(1);
@@ -78,9 +78,12 @@ impl Extend<Candidate> for Backlog {
     }
 }
 
-/// Whether nothing follows from a look at the candidate but words: a namespace that is being
-/// deleted and is not empty yet.
+/// Whether a look at the candidate is a walk that need not be made at once: a namespace that is
+/// being deleted and is not empty yet, or a quota that is in force.
 pub fn may_wait(view: &View<'_>, (table, key): &Candidate) -> bool {
+    if **table == *quota::TABLE {
+        return quota::is_in_force(view.snapshot, key);
+    }
     **table == *namespace::TABLE
         && namespace::is_going(view, key)
         && !namespace::is_empty(view.snapshot, view.catalog, key)

@@ -101,6 +101,12 @@ pub(super) fn after(
         .collect()
 }
 
+/// Whether a quota counts what it is to count, so that it is heeded as it is.
+pub(super) fn is_in_force(snapshot: &Snapshot, key: &str) -> bool {
+    let quota = snapshot.get(TABLE, key).map(|object| Quota::read(&object.json()));
+    quota.is_some_and(|quota| quota.hard == quota.wanted)
+}
+
 /// All quotas.
 pub(super) fn all<'a>(
     snapshot: &'a Snapshot,

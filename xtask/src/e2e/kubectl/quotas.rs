@@ -68,7 +68,8 @@ fn quotas(suite: &mut Suite) {
         .out("limits.cpu  500m  1")
         .out("pods        2     2");
     suite.check("describe a quota", describe);
-    let namespace = Check::new("describe namespace limited").out("Resource Quotas").out("small");
+    let namespace =
+        Check::new("describe namespace limited").out("Resource Quotas").out("Resource Limits");
     suite.check("describe the namespace", namespace);
     let refused = Check::new("create -f -").stdin(&pod("third", "100m")).code(1);
     let why = "pods \"third\" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, \

@@ -54,8 +54,11 @@ fn what_does_not_fit_the_schema_is_refused() {
         ),
         (
             json!({"successPolicy": {"operator": "Most"}}),
-            &["spec.successPolicy.operator: Unsupported value: \"Most\": supported values: \
-               \"All\", \"Any\""],
+            &[
+                "spec.successPolicy.operator: Unsupported value: \"Most\": supported values: \
+                 \"All\", \"Any\"",
+                UNCHECKED,
+            ],
         ),
         (
             json!({"failurePolicy": {"restartStrategy": "Recycle", "rules": [{"name": "a"}]}}),
@@ -68,10 +71,13 @@ fn what_does_not_fit_the_schema_is_refused() {
         ),
         (
             json!({"failurePolicy": {"rules": [{"name": "a", "action": "Panic"}]}}),
-            &["spec.failurePolicy.rules[0].action: Unsupported value: \"Panic\": supported \
-               values: \"FailJobSet\", \"RestartJobSet\", \
-               \"RestartJobSetAndIgnoreMaxRestarts\", \"RestartJob\", \
-               \"RestartJobAndIgnoreMaxRestarts\", \"RestartReplicatedJob\", \"FailJob\""],
+            &[
+                "spec.failurePolicy.rules[0].action: Unsupported value: \"Panic\": supported \
+                 values: \"FailJobSet\", \"RestartJobSet\", \
+                 \"RestartJobSetAndIgnoreMaxRestarts\", \"RestartJob\", \
+                 \"RestartJobAndIgnoreMaxRestarts\", \"RestartReplicatedJob\", \"FailJob\"",
+                UNCHECKED,
+            ],
         ),
     ]);
 }
@@ -86,6 +92,7 @@ fn values_and_sizes_outside_of_the_schema_are_refused() {
             &[
                 "spec.startupPolicy.startupPolicyOrder: Unsupported value: \"Backwards\": supported \
                values: \"AnyOrder\", \"InOrder\"",
+                UNCHECKED,
             ],
         ),
         (
@@ -99,6 +106,7 @@ fn values_and_sizes_outside_of_the_schema_are_refused() {
             &[
                 "spec.replicatedJobs[1].dependsOn[0].status: Unsupported value: \"Done\": supported \
                values: \"Ready\", \"Complete\"",
+                UNCHECKED,
             ],
         ),
         (

@@ -188,8 +188,9 @@ fn v1beta1_is_decoded_filled_in_and_answered_with_a_warning() {
     );
     let errors = resource(&WORKLOAD, OLD_VERSION).strategy.validate_create(&alone);
     assert_eq!(
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["spec.priorityClassSource: Unsupported value: \"nobody\": supported values: \
-          \"kueue.x-k8s.io/workloadpriorityclass\", \"scheduling.k8s.io/priorityclass\", \"\""]
+        errors[0].to_string(),
+        "spec.priorityClassSource: Unsupported value: \"nobody\": supported values: \
+         \"kueue.x-k8s.io/workloadpriorityclass\", \"scheduling.k8s.io/priorityclass\", \"\""
     );
+    assert_eq!(errors.len(), 2, "and that rules were not looked at: {errors:?}");
 }

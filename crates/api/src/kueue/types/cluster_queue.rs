@@ -199,7 +199,6 @@ pub struct BorrowWithinCohort {
 /// AdmissionChecksStrategy lists checks that admissions must pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["admissionChecks"]))]
 pub struct AdmissionChecksStrategy {
     /// The checks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -214,7 +213,7 @@ pub struct AdmissionChecksStrategy {
 #[schemars(extend("required" = ["name"]))]
 pub struct AdmissionCheckStrategyRule {
     /// The check.
-    #[schemars(length(min = 1, max = 316))]
+    #[schemars(length(max = 316))]
     pub name: String,
     /// For which flavors. Empty: for all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
