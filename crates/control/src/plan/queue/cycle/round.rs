@@ -1,6 +1,6 @@
 //! One round of a cycle: one workload of each queue.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 use lockstep_api::reasons::kueue::quota_reserved as reasons;
@@ -114,7 +114,7 @@ impl Queues {
         let rank = Arc::clone(cluster.pending.head()?);
         let entry = self.workloads.get(&rank.key)?;
         let preemptor = Preemptor { queue, priority: rank.priority.0, at: rank.at };
-        let candidate = |key: &Key| self.candidate(key).filter(|it| !gone.contains(&it.key));
+        let candidate = |key: &Key| self.candidate(key).filter(|it| !gone.contains(it.key));
         // Gates are opened by nobody yet.
         let may_preempt = entry.object.spec.preemption_gates.is_empty();
         let search = |wanted: &Amounts, needed: &BTreeSet<FlavorResource>| {
@@ -123,18 +123,20 @@ impl Queues {
             }
             preempt::targets(&self.ledger, preemptor, wanted, needed, &candidate)
         };
+        let last = RefCell::new(None);
         let preemption = |what: &FlavorResource, amount: i64| {
             let wanted = Amounts::from([(what.clone(), amount)]);
             let targets = search(&wanted, &BTreeSet::from([what.clone()]));
-            let own = || targets.iter().filter(|it| it.candidate.queue == *queue);
+            let own = || targets.iter().filter(|it| it.queue == *queue);
             let mode = match targets.first() {
                 None => Mode::NoCandidates,
                 Some(_) if own().next().is_some() => Mode::Preempt,
                 Some(_) => Mode::Reclaim,
             };
-            let given = own().map(|it| amount::of(&it.candidate.usage, what));
+            let given = own().map(|it| amount::of(&it.usage, what));
             let given = given.fold(0, i64::saturating_add);
             let borrows = self.ledger.borrows_with(queue, what, amount.saturating_sub(given));
+            last.replace(Some((wanted, targets)));
             (mode, borrows)
         };
         let market = Market {
@@ -146,9 +148,15 @@ impl Queues {
             preemption: &preemption,
         };
         let assignment = market.assign(&entry.object, &entry.needs);
-        let targets = match assignment.mode {
-            Mode::Preempt | Mode::Reclaim => search(&assignment.usage, &assignment.needed),
-            Mode::NoFit | Mode::NoCandidates | Mode::Fit => Vec::new(),
+        let targets = match (assignment.mode, last.into_inner()) {
+            // Of one that asks for a single resource this was asked already.
+            (Mode::Preempt | Mode::Reclaim, Some((wanted, targets)))
+                if wanted == assignment.usage && assignment.needed.iter().eq(wanted.keys()) =>
+            {
+                targets
+            }
+            (Mode::Preempt | Mode::Reclaim, _) => search(&assignment.usage, &assignment.needed),
+            (Mode::NoFit | Mode::NoCandidates | Mode::Fit, _) => Vec::new(),
         };
         let is_preemptor = cluster.pending.is_preemptor(&rank);
         let (queue, class) = (Arc::clone(queue), Arc::clone(&entry.class));
@@ -156,8 +164,8 @@ impl Queues {
     }
 
     /// What is known of somebody who may have to give way.
-    fn candidate(&self, key: &Key) -> Option<Candidate> {
-        let entry = self.workloads.get(key)?;
+    fn candidate(&self, key: &Key) -> Option<Candidate<'_>> {
+        let (key, entry) = self.workloads.get_key_value(key)?;
         let Place::Holding(holding) = &entry.place else { return None };
         let conditions = entry.object.status.iter().flat_map(|status| &status.conditions);
         let reserved = lockstep_api::reasons::kueue::workload::QUOTA_RESERVED;
@@ -166,21 +174,21 @@ impl Queues {
         let reserved_at = reserved.next().map_or(Timestamp::MAX, |it| it.last_transition_time.0);
         let layers = self.layers(&entry.object, Some(&holding.queue), std::iter::empty());
         Some(Candidate {
-            key: key.clone(),
-            queue: Arc::clone(&holding.queue),
-            uid: entry.uid.clone(),
+            key,
+            queue: &holding.queue,
+            uid: &entry.uid,
             priority: holding.held.priority,
             at: queued_at(&entry.object, layers.requeued_by(self.settings.wait.as_ref())),
             is_evicted: entry.is_evicted() || self.agenda.orders.contains_key(key),
             reserved_at,
-            usage: holding.held.usage.clone(),
+            usage: &holding.held.usage,
         })
     }
 
     fn process(&mut self, nominee: &Nominee, round: &mut Round, now: Timestamp, cycle: &mut Cycle) {
         let mut nominee = nominee;
         let again;
-        if nominee.targets.iter().any(|it| round.victims.contains(&it.candidate.key)) {
+        if nominee.targets.iter().any(|it| round.victims.contains(&it.key)) {
             cycle.visited += 1;
             let Some(new) = self.nominate(&nominee.queue, &round.victims) else { return };
             match new.assignment.mode {
@@ -213,10 +221,10 @@ impl Queues {
         let mut own = Amounts::new();
         let mut shared = Amounts::new();
         for target in &nominee.targets {
-            if target.candidate.queue == nominee.queue {
-                amount::add(&mut own, &target.candidate.usage);
+            if target.queue == nominee.queue {
+                amount::add(&mut own, &target.usage);
             }
-            amount::add(&mut shared, &target.candidate.usage);
+            amount::add(&mut shared, &target.usage);
         }
         nominee.assignment.usage.iter().all(|(what, wanted)| {
             let (own, shared) = (amount::of(&own, what), amount::of(&shared, what));
@@ -288,13 +296,13 @@ impl Queues {
 
     fn preempt(&mut self, nominee: &Nominee, round: &mut Round) {
         for target in &nominee.targets {
-            let usage = &target.candidate.usage;
+            let usage = &target.usage;
             let given = usage.iter().map(|(what, it)| (what.clone(), it.saturating_neg()));
-            self.try_out(&target.candidate.queue, &given.collect(), round);
-            let key = &target.candidate.key;
+            self.try_out(&target.queue, &given.collect(), round);
+            let key = &target.key;
             round.victims.insert(key.clone());
             round.claim.victims.push(key.clone());
-            if !target.candidate.is_evicted {
+            if !target.is_evicted {
                 round.moved.insert(self.ledger.tree(&nominee.queue));
                 let order = Order { target: target.clone(), preemptor: nominee.rank.key.clone() };
                 self.agenda.orders.insert(key.clone(), order);
@@ -302,7 +310,7 @@ impl Queues {
             }
         }
         self.try_out(&nominee.queue, &nominee.assignment.usage, round);
-        let victims = nominee.targets.iter().map(|it| it.candidate.key.clone()).collect();
+        let victims = nominee.targets.iter().map(|it| it.key.clone()).collect();
         let message = format!(
             "{}. Pending the preemption of {} workload(s)",
             nominee.assignment.message(),
