@@ -37,9 +37,6 @@ use jobs::{Heard, Jobs};
 
 pub use jobs::JobFeeds;
 
-/// Who events about admissions come from.
-const SCHEDULER: &str = "kueue-admission";
-
 /// How the queue controller works.
 #[derive(Clone, Debug)]
 pub struct QueueOptions {
@@ -112,8 +109,8 @@ pub fn spawn(
         let settings = (options.jobs, options.limits, options.instance.as_str());
         Jobs::new(client, &mut inbox, feeds, metrics, settings)
     });
-    let scheduler = Recorder::spawn(client.clone(), SCHEDULER, &options.instance);
-    let decisions = Decisions::new(client, &scheduler, metrics, inbox.teller(), options.writes_max);
+    let (instance, writes_max) = (&options.instance, options.writes_max);
+    let decisions = Decisions::new(client, instance, metrics, inbox.teller(), writes_max);
     let tools = Tools {
         client: client.clone(),
         recorder: Recorder::spawn(client.clone(), CONTROLLER, &options.instance),
@@ -335,8 +332,8 @@ impl Controller {
     fn take_outcome(&mut self, outcome: Outcome, now: Timestamp) {
         self.decisions.answered(&outcome);
         match outcome {
-            Outcome::Written(workload) => self.workload_written(&workload, now),
-            Outcome::Refused { key, id, refusal } => {
+            Outcome::Written(_, workload) => self.workload_written(&workload, now),
+            Outcome::Refused { key, id, refusal, .. } => {
                 debug!(workload = %key, error = %refusal, "decision not written");
                 self.queues.refused(&key, id, &refusal, now);
             }

@@ -13,16 +13,19 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, ObjectReference, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, Resource};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing::debug;
 
 use correlate::{Correlator, Write};
 
 /// How many events may wait to be written; more are dropped and counted.
-const WAITING_MAX: usize = 16_384;
+const WAITING_MAX: usize = 65_536;
 
 /// How many events are written at the same time.
 const WRITERS: usize = 8;
+
+/// For how long an event waits, at the most, while there is something better to do.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Something to tell about an object.
 #[derive(Clone, Debug)]
@@ -84,8 +87,15 @@ impl Recorder {
 
     /// A recorder that speaks for `reporter`. It works until the last clone is dropped.
     pub fn spawn_as(client: Client, reporter: Reporter) -> Self {
+        let (_, never_busy) = watch::channel(false);
+        Self::spawn_behind(client, reporter, never_busy)
+    }
+
+    /// The same, for somebody whose own work goes first: while it is `busy` events go on slowly,
+    /// however many there are.
+    pub fn spawn_behind(client: Client, reporter: Reporter, busy: watch::Receiver<bool>) -> Self {
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(write_all(client, reporter, receiver));
+        tokio::spawn(write_all(client, reporter, receiver, busy));
         Self { sender, dropped: Arc::default() }
     }
 
@@ -107,6 +117,7 @@ async fn write_all(
     client: Client,
     reporter: Reporter,
     mut receiver: mpsc::Receiver<(Note, Timestamp)>,
+    busy: watch::Receiver<bool>,
 ) {
     let mut correlator = Correlator::new(reporter);
     let mut waiting = VecDeque::new();
@@ -139,8 +150,10 @@ async fn write_all(
         while writes.len() < WRITERS
             && let Some(write) = waiting.pop_front()
         {
-            let client = &client;
+            let (client, mut busy) = (&client, busy.clone());
             writes.push(async move {
+                // Whoever was busy may be gone, and time may be up: it is written all the same.
+                let _ = tokio::time::timeout(PATIENCE, busy.wait_for(|is_busy| !is_busy)).await;
                 carry_out(client, &write).await;
                 write.same
             });
@@ -196,7 +209,36 @@ mod tests {
             sender.try_send((note, Timestamp::now())).unwrap();
         }
         drop(sender);
-        write_all(client, Reporter::default(), receiver).await;
+        write_all(client, Reporter::default(), receiver, watch::channel(false).1).await;
         assert_eq!(*methods.lock().unwrap(), ["POST", "PATCH", "POST"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_wait_while_there_is_something_better_to_do_but_not_for_ever() {
+        let written = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&written);
+        let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let body = kube::client::Body::from(b"{}".to_vec());
+            let answer = http::Response::builder().status(201).body(body);
+            async move { answer }
+        });
+        let (tell, busy) = watch::channel(true);
+        let client = Client::new(service, "default");
+        let recorder = Recorder::spawn_behind(client, Reporter::default(), busy);
+        for name in 0..100 {
+            let name = Some(name.to_string());
+            let regarding = ObjectReference { name, ..ObjectReference::default() };
+            let (reason, message) = ("Admitted".to_owned(), "it runs".to_owned());
+            recorder.record(Note { regarding, is_warning: false, reason, message });
+        }
+        let writers = u64::try_from(WRITERS).unwrap();
+        for (after, want) in [(PATIENCE / 2, 0), (PATIENCE, writers), (PATIENCE, 2 * writers)] {
+            tokio::time::sleep(after).await;
+            assert_eq!(written.load(Ordering::Relaxed), want);
+        }
+        tell.send_replace(false);
+        tokio::time::sleep(PATIENCE / 4).await;
+        assert_eq!(written.load(Ordering::Relaxed), 100, "nothing else is to be done");
     }
 }

@@ -1,9 +1,9 @@
 //! Decisions of the scheduler on their way to the API: what admits and evicts first, what only says
-//! why somebody waits when there is nothing better to do. What is said of queues has a share.
+//! why somebody waits after it. What is said of queues has a share.
 
 mod of_queues;
+mod of_workloads;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -11,21 +11,23 @@ use kube::{Api, Client};
 use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
 use lockstep_control::plan::queue::{Decision, Finalizers, Owner, StatusOfQueue, Write};
 use lockstep_control::plan::{Event, Key, Refusal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Message;
 use crate::metrics::Metrics;
 use crate::observe::Teller;
-use crate::recorder::{Note, Recorder, reference};
+use crate::recorder::{Note, Recorder, Reporter, reference};
 use crate::requests::refusal;
 use crate::write;
 
 use of_queues::{OfQueue, OfQueues, Subject};
+use of_workloads::{OfWorkloads, Purpose};
 
 /// What became of a decision.
 pub(super) enum Outcome {
-    Written(Arc<Workload>),
-    Refused { key: Key, id: u64, refusal: Refusal },
+    Written(Purpose, Arc<Workload>),
+    Refused { purpose: Purpose, key: Key, id: u64, refusal: Refusal },
     ClusterQueueWritten(Arc<ClusterQueue>),
     ClusterQueueRefused { name: String, refusal: Refusal },
     LocalQueueWritten(Arc<LocalQueue>),
@@ -40,7 +42,7 @@ impl Outcome {
         let name = |meta: &ObjectMeta| meta.name.clone().unwrap_or_default();
         let version = |meta: &ObjectMeta| meta.resource_version.as_deref()?.parse().ok();
         Some(match self {
-            Self::Written(_) | Self::Refused { .. } => return None,
+            Self::Written(..) | Self::Refused { .. } => return None,
             Self::ClusterQueueWritten(queue) => {
                 let owner = Owner::ClusterQueue(name(&queue.metadata));
                 (Subject::Owner(owner), version(&queue.metadata))
@@ -61,6 +63,9 @@ impl Outcome {
     }
 }
 
+/// Who events about admissions come from.
+const SCHEDULER: &str = "kueue-admission";
+
 /// How many decisions may wait to be sent before no more are made.
 const WAITING_MAX: usize = 4_096;
 
@@ -71,15 +76,13 @@ const QUEUES_SHARE: usize = 8;
 /// Decisions that are on their way. They end with this.
 pub(super) struct Decisions {
     shared: Arc<Shared>,
-    /// What admits and evicts, in order.
-    urgent: VecDeque<Errand>,
-    /// What says why somebody waits, the latest of each.
-    explanations: BTreeMap<Key, Errand>,
+    of_workloads: OfWorkloads<Errand>,
     /// What is said of queues and flavors.
     of_queues: OfQueues,
-    in_flight: usize,
     in_flight_max: usize,
     tasks: JoinSet<()>,
+    /// Whether somebody is being admitted or evicted.
+    busy: watch::Sender<bool>,
 }
 
 struct Shared {
@@ -90,39 +93,42 @@ struct Shared {
 }
 
 /// One write, with the Workloads that events are about.
-enum Errand {
-    Workload(Box<Write>, Vec<(Arc<Workload>, Event)>),
-    OfQueue(OfQueue),
+struct Errand {
+    write: Box<Write>,
+    events: Vec<(Arc<Workload>, Event)>,
 }
 
 impl Decisions {
     pub(super) fn new(
         client: &Client,
-        recorder: &Recorder,
+        instance: &str,
         metrics: &Arc<Metrics>,
         teller: Teller<Message>,
         in_flight_max: usize,
     ) -> Self {
+        let (busy, is_busy) = watch::channel(false);
+        let (component, instance) = (SCHEDULER.to_owned(), instance.to_owned());
+        let reporter = Reporter { component, instance, action: None };
         let shared = Shared {
             client: client.clone(),
-            recorder: recorder.clone(),
+            // Events tell of admissions: they must not hold any up.
+            recorder: Recorder::spawn_behind(client.clone(), reporter, is_busy),
             metrics: Arc::clone(metrics),
             teller,
         };
         Self {
             shared: Arc::new(shared),
-            urgent: VecDeque::new(),
-            explanations: BTreeMap::new(),
+            of_workloads: OfWorkloads::default(),
             of_queues: OfQueues::default(),
-            in_flight: 0,
             in_flight_max,
             tasks: JoinSet::new(),
+            busy,
         }
     }
 
     /// Whether more may be decided. What waits here was decided on what was known then.
     pub(super) fn has_room(&self) -> bool {
-        self.urgent.len() < WAITING_MAX
+        self.of_workloads.urgent_len() < WAITING_MAX
     }
 
     /// Sends a decision, soon; `known` is a Workload as it was seen.
@@ -131,22 +137,17 @@ impl Decisions {
         decision: Decision,
         known: impl Fn(&Key) -> Option<Arc<Workload>>,
     ) {
-        let is_urgent = !matches!(decision, Decision::Pend(_));
-        let (Decision::Admit(mut write) | Decision::Preempt(mut write) | Decision::Pend(mut write)) =
-            decision;
+        let (purpose, mut write) = match decision {
+            Decision::Admit(write) | Decision::Preempt(write) => (Purpose::Decides, write),
+            Decision::Pend(write) => (Purpose::Explains, write),
+        };
         let own = std::mem::take(&mut write.events).into_iter();
         let own = own.filter_map(|event| Some((known(&write.key)?, event)));
         let mut events: Vec<_> = own.collect();
         let elsewhere = std::mem::take(&mut write.events_elsewhere).into_iter();
         events.extend(elsewhere.filter_map(|(key, event)| Some((known(&key)?, event))));
         let key = write.key.clone();
-        let errand = Errand::Workload(Box::new(write), events);
-        if is_urgent {
-            self.explanations.remove(&key);
-            self.urgent.push_back(errand);
-        } else {
-            self.explanations.insert(key, errand);
-        }
+        self.of_workloads.add(key, purpose, Errand { write: Box::new(write), events });
         self.go_on();
     }
 
@@ -163,7 +164,9 @@ impl Decisions {
     /// One of those under way was answered.
     pub(super) fn answered(&mut self, outcome: &Outcome) {
         while self.tasks.try_join_next().is_some() {}
-        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Outcome::Written(purpose, _) | Outcome::Refused { purpose, .. } = outcome {
+            self.of_workloads.answered(*purpose);
+        }
         if let Some((subject, version)) = outcome.of_queue() {
             self.of_queues.answered(&subject, version);
         }
@@ -172,31 +175,33 @@ impl Decisions {
 
     fn go_on(&mut self) {
         let queues_max = self.in_flight_max.div_ceil(QUEUES_SHARE);
-        while self.in_flight < self.in_flight_max {
-            let has_share = self.of_queues.in_flight() < queues_max;
-            let next = has_share.then(|| self.of_queues.next()).flatten().map(Errand::OfQueue);
-            let next = next.or_else(|| self.urgent.pop_front());
-            let next = next.or_else(|| self.explanations.pop_first().map(|(_, errand)| errand));
-            let Some(errand) = next else { return };
-            self.in_flight += 1;
+        while self.of_queues.in_flight() < queues_max {
+            let Some(write) = self.of_queues.next() else { break };
             let shared = Arc::clone(&self.shared);
-            self.tasks.spawn(async move { shared.run(errand).await });
+            self.tasks.spawn(async move {
+                let outcome = match write {
+                    OfQueue::Status(status) => shared.write_status(*status).await,
+                    OfQueue::Finalizers(finalizers) => shared.write_finalizers(finalizers).await,
+                };
+                shared.teller.tell(Message::Outcome(outcome)).await;
+            });
         }
+        let room = self.in_flight_max.saturating_sub(self.of_queues.in_flight());
+        while let Some((purpose, errand)) = self.of_workloads.next(room) {
+            let shared = Arc::clone(&self.shared);
+            self.tasks.spawn(async move {
+                let outcome = shared.write(purpose, errand).await;
+                shared.teller.tell(Message::Outcome(outcome)).await;
+            });
+        }
+        let is_busy = self.of_workloads.is_deciding();
+        self.busy.send_if_modified(|was| std::mem::replace(was, is_busy) != is_busy);
     }
 }
 
 impl Shared {
-    async fn run(&self, errand: Errand) {
-        let outcome = match errand {
-            Errand::Workload(write, events) => self.write(*write, events).await,
-            Errand::OfQueue(OfQueue::Status(status)) => self.write_status(*status).await,
-            Errand::OfQueue(OfQueue::Finalizers(it)) => self.write_finalizers(it).await,
-        };
-        self.teller.tell(Message::Outcome(outcome)).await;
-    }
-
-    async fn write(&self, wanted: Write, events: Vec<(Arc<Workload>, Event)>) -> Outcome {
-        let Write { id, key, uid, version, status, fact, .. } = wanted;
+    async fn write(&self, purpose: Purpose, Errand { write, events }: Errand) -> Outcome {
+        let Write { id, key, uid, version, status, fact, .. } = *write;
         let object = (key.namespace.as_str(), key.name.as_str(), uid.as_str());
         match write::workload_status(&self.client, object, &version, &status).await {
             Ok(workload) => {
@@ -205,9 +210,9 @@ impl Shared {
                     let regarding = reference(&*workload);
                     self.recorder.record(Note { regarding, is_warning, reason, message });
                 }
-                Outcome::Written(Arc::new(workload))
+                Outcome::Written(purpose, Arc::new(workload))
             }
-            Err(error) => Outcome::Refused { key, id, refusal: refusal(&error) },
+            Err(error) => Outcome::Refused { purpose, key, id, refusal: refusal(&error) },
         }
     }
 
