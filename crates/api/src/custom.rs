@@ -7,6 +7,7 @@
 //! [`check()`].
 
 mod check;
+mod fill;
 pub mod generate;
 mod printed;
 pub mod published;
@@ -14,7 +15,8 @@ pub mod published;
 use serde_json::Value;
 
 pub(crate) use check::UNCHECKED;
-pub use check::{Checked, by_definition, check, duplicates, fill};
+pub use check::{Checked, by_definition, check, duplicates};
+pub use fill::fill;
 pub use printed::{Printed, columns, row};
 
 /// The definitions of custom kinds, written by `cargo xtask crds`.

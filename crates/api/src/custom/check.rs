@@ -17,10 +17,10 @@ use crate::{
 };
 
 /// All schemas that custom kinds refer to, parsed once.
-static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::load);
+pub(super) static SCHEMAS: LazyLock<Schemas> = LazyLock::new(Schemas::load);
 
-struct Schemas {
-    named: BTreeMap<String, Value>,
+pub(super) struct Schemas {
+    pub(super) named: BTreeMap<String, Value>,
     patterns: BTreeMap<String, Regex>,
 }
 
@@ -44,13 +44,6 @@ impl Checked {
                     | ErrorKind::TypeInvalid
             )
         })
-    }
-}
-
-/// Fills in the defaults that the schema `name` has, in the members of `object` that are there.
-pub fn fill(name: &str, object: &mut Json) {
-    if let Some(schema) = SCHEMAS.named.get(name) {
-        fill_object(schema, object);
     }
 }
 
@@ -135,10 +128,14 @@ impl Schemas {
 
     /// The schema itself, or the one it refers to.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        let target = schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref"));
-        let name = target.and_then(Value::as_str).and_then(|text| text.strip_prefix(REFERENCE));
-        name.and_then(|name| self.named.get(name)).unwrap_or(schema)
+        referred(schema).and_then(|name| self.named.get(name)).unwrap_or(schema)
     }
+}
+
+/// The name of the schema that one refers to.
+pub(super) fn referred(schema: &Value) -> Option<&str> {
+    let target = schema.get("$ref").or_else(|| schema.get("allOf")?.get(0)?.get("$ref"));
+    target?.as_str()?.strip_prefix(REFERENCE)
 }
 
 /// Finds what a schema refers to and the patterns in it.
@@ -161,44 +158,6 @@ fn collect(schema: &Value, open: &mut Vec<String>, patterns: &mut BTreeMap<Strin
         }
         Value::Array(items) => items.iter().for_each(|item| collect(item, open, patterns)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-fn fill_object(schema: &Value, object: &mut Json) {
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let default = property.get("default").filter(|value| !is_empty(value));
-        if let Some(default) = default {
-            let slot = object.entry(name.as_str()).or_insert(Value::Null);
-            if slot.is_null() {
-                *slot = default.clone();
-            }
-        }
-        if let Some(value) = object.get_mut(name) {
-            fill_value(SCHEMAS.resolve(property), value);
-        }
-    }
-}
-
-fn fill_value(schema: &Value, value: &mut Value) {
-    match value {
-        Value::Object(object) => fill_object(schema, object),
-        Value::Array(items) => {
-            let schema = SCHEMAS.resolve(&schema["items"]);
-            items.iter_mut().for_each(|item| fill_value(schema, item));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// Go's zero values stand as defaults in published schemas, and mean that there is none.
-fn is_empty(default: &Value) -> bool {
-    match default {
-        Value::String(text) => text.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::Bool(value) => !value,
-        Value::Null => true,
     }
 }
 

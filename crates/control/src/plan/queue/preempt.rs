@@ -294,7 +294,7 @@ mod tests {
     }
 
     /// Queues `a` and `b` of one cohort with 10 each, where `b` holds `borrowed` more than it has.
-    fn ledger(own: i64, borrowed: i64) -> (Ledger, BTreeMap<Key, (Arc<str>, i32, Amounts)>) {
+    fn ledger(own: i64, borrowed: i64) -> (Ledger, BTreeMap<Key, (Arc<str>, Amounts)>) {
         let pool = serde_json::from_value(json!({"spec": {
             "cohortName": "c",
             "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
@@ -311,7 +311,7 @@ mod tests {
                 let usage = Amounts::from([(what(), 1)]);
                 let held = Held { usage: usage.clone(), priority: 0, is_admitted: true };
                 ledger.hold(&queue, &key, &held);
-                holders.insert(key, (Arc::clone(&queue), 0, usage));
+                holders.insert(key, (Arc::clone(&queue), usage));
             }
         }
         (ledger, holders)
@@ -333,12 +333,12 @@ mod tests {
             let looked_at = Cell::new(0);
             let candidate = |key: &Key| {
                 looked_at.set(looked_at.get() + 1);
-                let (key, (queue, priority, usage)) = holders.get_key_value(key)?;
+                let (key, (queue, usage)) = holders.get_key_value(key)?;
                 Some(Candidate {
                     key,
                     queue,
                     uid: &key.name,
-                    priority: *priority,
+                    priority: 0,
                     at: Timestamp::UNIX_EPOCH,
                     is_evicted: false,
                     reserved_at: Timestamp::UNIX_EPOCH,
