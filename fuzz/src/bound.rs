@@ -16,10 +16,18 @@ const STRETCHED: usize = 64 << 10;
 /// # Panics
 /// When it does.
 pub fn bounded<T>(run: impl FnOnce() -> T) -> T {
+    bounded_by(LIMIT, run)
+}
+
+/// Runs something that must not take longer.
+///
+/// # Panics
+/// When it does.
+pub fn bounded_by<T>(limit: Duration, run: impl FnOnce() -> T) -> T {
     let before = clock();
     let done = run();
     let took = clock().saturating_sub(before);
-    assert!(took < LIMIT, "it takes too long: {took:?}");
+    assert!(took < limit, "it takes too long: {took:?}");
     done
 }
 
@@ -29,18 +37,31 @@ pub fn bounded<T>(run: impl FnOnce() -> T) -> T {
 /// # Panics
 /// When that takes long.
 pub fn bounded_and_stretched<T>(bytes: &[u8], run: impl Fn(&[u8]) -> T) -> T {
+    stretched(bytes, (STRETCHED, LIMIT), run)
+}
+
+/// The same with another length and another limit.
+///
+/// # Panics
+/// When that takes longer.
+pub fn stretched<T>(
+    bytes: &[u8],
+    (length, limit): (usize, Duration),
+    run: impl Fn(&[u8]) -> T,
+) -> T {
     // By the input itself: what was found once is found again.
     let sum = bytes.iter().fold(0_u32, |sum, byte| sum.wrapping_mul(31) + u32::from(*byte));
     if !bytes.is_empty() && sum.is_multiple_of(64) {
         let (head, rest) = bytes.split_at(bytes.len() / 3);
         let (middle, tail) = rest.split_at(rest.len() / 2);
-        bounded(|| drop(run(&bytes.repeat(STRETCHED / bytes.len()))));
+        bounded_by(limit, || drop(run(&bytes.repeat(length / bytes.len()))));
         if !middle.is_empty() {
-            let middle = middle.repeat(STRETCHED / middle.len());
-            bounded(|| drop(run(&[head, &middle, tail].concat())));
+            let times = length.saturating_sub(head.len() + tail.len()) / middle.len();
+            let longer = [head, &middle.repeat(times), tail].concat();
+            bounded_by(limit, || drop(run(&longer)));
         }
     }
-    bounded(|| run(bytes))
+    bounded_by(limit, || run(bytes))
 }
 
 fn clock() -> Duration {

@@ -15,6 +15,10 @@ use std::fmt;
 
 use regex::Regex;
 
+/// No expression may be longer. The crate `regex` has a limit for what it makes of one, but none
+/// for what it reads: `\pL` has three letters, and more than six hundred ranges.
+const LENGTH_MAX: usize = 8 << 10;
+
 /// A regular expression, ready to be looked for.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -24,6 +28,9 @@ pub struct Pattern {
 impl Pattern {
     /// Compiles an expression; an error is what Go would say of it.
     pub fn new(pattern: &str) -> Result<Self, Fault> {
+        if pattern.len() > LENGTH_MAX {
+            return Err(Fault::new("expression too large", pattern));
+        }
         let translated = translate::translate(pattern)?;
         // Whatever was written anew is well formed; left are the limits of the crate.
         let regex = Regex::new(&translated).map_err(|error| {

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand};
 
 use crate::{
-    agent, apply, create, delete, describe, down, events, get, logs, operator, queues, run, up,
-    validate, version, wait, why,
+    agent, apply, create, delete, describe, down, events, get, logs, manifests, operator, queues,
+    run, up, validate, version, wait, why,
 };
 
 /// A whole small Kubernetes cluster in one binary: pods run as processes on this machine.
@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Wait(wait::Options),
     /// Run JobSets and queues on a Kubernetes cluster
     Operator(Box<operator::Options>),
+    /// Print what a Kubernetes cluster needs to run the operator
+    Manifests(manifests::Options),
     /// Run a worker of a gang that restarts in place
     Agent(Box<agent::Options>),
     /// Say what the API would say about manifests, without a cluster

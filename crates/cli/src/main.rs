@@ -20,6 +20,7 @@ mod get;
 mod golden;
 mod logs;
 mod manifest;
+mod manifests;
 mod node;
 mod operator;
 mod output;
@@ -103,6 +104,7 @@ async fn dispatch(command: Command) -> Result<Exit> {
         Command::Queues(options) => queues::run(&options).await?,
         Command::Delete(options) => delete::run(&options).await?,
         Command::Wait(options) => wait::run(&options).await?,
+        Command::Manifests(options) => manifests::run(&options)?,
         Command::Validate(options) => validate::run(&options)?,
         Command::Version(options) => version::run(&options).await?,
         Command::Completions(options) => {

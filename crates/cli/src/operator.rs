@@ -32,7 +32,7 @@ use settings::Settings;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 It runs JobSets and queues; Jobs and pods are run by the cluster's own controllers. The cluster must
-know JobSets, and queues if there are to be any: apply deploy/crds first.
+know JobSets, and queues if there are to be any: `lockstep manifests` prints what it needs.
 
 A cluster is found as kubectl finds it ($KUBECONFIG, ~/.kube/config), else through the service
 account of the pod it runs in.
@@ -140,7 +140,7 @@ async fn queues(client: &Client, configuration: &Configuration) -> Result<Option
         .await
         .map_err(|error| exit::or(error.into(), Exit::Cluster))?
     {
-        info!("no queues: the cluster does not know their kinds; apply deploy/crds first");
+        info!("no queues: the cluster does not know their kinds; see `lockstep manifests`");
         return Ok(None);
     }
     Ok(Some(QueueOptions::default().configured(&configuration.queueing)))

@@ -51,6 +51,7 @@ fn help_teaches() {
         "delete --help",
         "wait --help",
         "operator --help",
+        "manifests --help",
         "validate --help",
         "completions --help",
         "version --help",
@@ -103,6 +104,8 @@ fn mistakes_are_explained() {
         "why",
         "why train -o yaml",
         "down --data-dir /nonexistent/cluster",
+        "manifests --namespace Here",
+        "manifests --only webhooks",
         "nonsense",
     ]);
     golden::check("mistakes.txt", &text);

@@ -6,6 +6,7 @@ pub mod exclusive;
 pub mod job;
 pub mod jobset;
 pub mod lease;
+pub mod manifests;
 pub mod metrics;
 pub mod observe;
 mod passes;

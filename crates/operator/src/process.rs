@@ -78,8 +78,8 @@ pub enum Obstacle {
     Unreachable(#[source] kube::Error),
     /// Nobody has told it what JobSets are.
     #[error(
-        "the cluster does not know JobSets: it serves no {} of {}; apply \
-         deploy/crds/jobsets.jobset.x-k8s.io.yaml first",
+        "the cluster does not know JobSets: it serves no {} of {}; `lockstep manifests --only \
+         crds` prints their definition",
         plural(),
         api_version()
     )]

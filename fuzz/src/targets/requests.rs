@@ -1,16 +1,24 @@
 //! Whole requests, one after the other, to a server that is in this process.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell,
+    convert::Infallible,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::body::Body;
 use futures::StreamExt;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use lockstep_api::Registry;
 use lockstep_local::{
     auth::{Token, User, signer::Signer},
     cluster::{Cluster, Options, QueueingPolicy},
     server::{Limits, Parts, Server, register_reviews},
 };
+use lockstep_store::Revision;
 use serde_json::Value;
+use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::{
@@ -28,37 +36,77 @@ const LISTENING: Duration = Duration::from_secs(2);
 
 /// Each part is a request: a line with a method and a path, headers, an empty line, and a body.
 pub fn feed(bytes: &[u8]) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .expect("a runtime is made");
-    runtime.block_on(async {
-        let server = start();
-        send(&server, prepared(NAMESPACE)).await;
+    // Whoever panics takes it along.
+    let house = HOUSE.take().unwrap_or_else(House::build);
+    house.runtime.block_on(async {
         for part in parts(bytes).take(REQUESTS_MAX) {
             if let Some(request) = request(part) {
-                send(&server, request).await;
+                send(&house.server, request).await;
             }
         }
-        server.stop();
     });
+    if house.is_as_built() {
+        HOUSE.set(Some(house));
+    } else {
+        house.server.stop();
+    }
 }
 
 const NAMESPACE: &[u8] = b"POST /api/v1/namespaces\n\n{\"metadata\":{\"name\":\"default\"}}";
 
-/// A server that remembers nothing.
-fn start() -> Server {
+/// The kinds that are served.
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let mut registry = lockstep_api::builtin::registry();
     register_reviews(&mut registry);
+    registry
+});
+
+thread_local! {
+    /// One that no input has changed anything in so far: most do not.
+    static HOUSE: RefCell<Option<House>> = const { RefCell::new(None) };
+}
+
+/// A server that remembers nothing, and what runs it.
+struct House {
+    runtime: Runtime,
+    server: Server,
+    cluster: Cluster,
+    /// Of its store, when it was made.
+    revision: Revision,
+}
+
+impl House {
+    fn build() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime is made");
+        let (server, cluster) = runtime.block_on(async {
+            let (server, cluster) = start();
+            send(&server, prepared(NAMESPACE)).await;
+            (server, cluster)
+        });
+        let revision = cluster.snapshot().revision();
+        Self { runtime, server, cluster, revision }
+    }
+
+    /// Whether nothing was written.
+    fn is_as_built(&self) -> bool {
+        self.cluster.snapshot().revision() == self.revision
+    }
+}
+
+fn start() -> (Server, Cluster) {
     let cluster = Cluster::open(Options {
-        registry,
+        registry: REGISTRY.clone(),
         data_dir: None,
         limits: lockstep_store::Limits::default(),
         queueing: QueueingPolicy::default(),
     });
-    Server::new(Parts {
-        cluster: cluster.expect("it needs nothing"),
+    let cluster = cluster.expect("it needs nothing");
+    let server = Server::new(Parts {
+        cluster: cluster.clone(),
         token: Token::generate(),
         signer: Signer::ephemeral().expect("a key is made"),
         names: Vec::new(),
@@ -66,7 +114,8 @@ fn start() -> Server {
         logs: None,
         node_name: None,
         controllers: Arc::default(),
-    })
+    });
+    (server, cluster)
 }
 
 fn prepared(part: &[u8]) -> Request<Body> {

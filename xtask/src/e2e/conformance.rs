@@ -1,6 +1,7 @@
 //! The conformance suite of `tests/`, on the embedded cluster and on a real control plane with
 //! `lockstep operator`: the same cases, unchanged.
 
+mod account;
 mod bus;
 mod operator;
 
@@ -47,7 +48,7 @@ fn embedded(binary: &Path) -> Result<Summary> {
 /// Runs all cases on a real control plane, and looks at how the operator gets on with it.
 fn real(binary: &Path) -> Result<Summary> {
     let programs = Programs::of(VERSION)?;
-    let control_plane = ControlPlane::start(&programs)?;
+    let control_plane = ControlPlane::start_with(&programs, account::watched)?;
     let kubeconfig = control_plane.kubeconfig();
     let log = control_plane.path().join("nodes.log");
     let _nodes = FakeNodes::start(&kubeconfig, NODES, &log, "debug")?;
@@ -56,12 +57,14 @@ fn real(binary: &Path) -> Result<Summary> {
     suite.set("KUBECONFIG", &kubeconfig);
     suite.set("HOME", control_plane.path());
     operator::refuses(&mut suite, binary, &kubeconfig);
+    let own = account::give(&mut suite, binary, &kubeconfig)?;
     definition(&mut suite);
-    let operators = operator::compete(&mut suite, binary, &kubeconfig, control_plane.path())?;
+    let operators = operator::compete(&mut suite, binary, &own, control_plane.path())?;
     cases(&mut suite, &kubeconfig, &[]);
     screens(&mut suite);
     operator::hand_over(&mut suite, operators);
-    bus::restarts(&mut suite, binary, &kubeconfig, control_plane.path())?;
+    bus::restarts(&mut suite, binary, (&kubeconfig, &own), control_plane.path())?;
+    account::judge(&mut suite, control_plane.path());
     Ok(suite.finish())
 }
 
@@ -104,13 +107,8 @@ fn outcomes(said: &str) -> Vec<(String, Result<(), String>)> {
     outcomes
 }
 
-/// The real API server accepts our CustomResourceDefinition and serves what it defines.
+/// The real API server serves what our CustomResourceDefinitions define.
 fn definition(suite: &mut Suite) {
-    let folder = shell::root().join("deploy/crds");
-    let apply = format!("apply -f '{}'", folder.display());
-    let check = Check::new(&apply).out("jobsets.jobset.x-k8s.io created");
-    let check = check.out("workloads.kueue.x-k8s.io created");
-    suite.check("the CustomResourceDefinitions are accepted", check);
     let every = "get crd -o jsonpath={.items[*].status.conditions[*].type}";
     let check = Check::new(every).out("Established").out_lacks("NonStructuralSchema");
     suite.check("all schemas are structural", check.within(30));

@@ -2,6 +2,7 @@
 //! folder that is removed when they end.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
@@ -53,6 +54,15 @@ struct Process {
 impl ControlPlane {
     /// Starts one and waits until it is ready.
     pub(crate) fn start(programs: &Programs) -> Result<Self> {
+        Self::start_with(programs, |_| Ok(Vec::new()))
+    }
+
+    /// Starts one whose API server is given these arguments too; files of theirs go into its
+    /// folder.
+    pub(crate) fn start_with(
+        programs: &Programs,
+        arguments: impl FnOnce(&Path) -> Result<Vec<OsString>>,
+    ) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("kubernetes-").tempdir()?;
         let mut started = Self { processes: Vec::new(), folder };
         let ports = free_ports()?;
@@ -68,7 +78,8 @@ impl ControlPlane {
             write_kubeconfig(started.path(), &authority, file, (user, group), ports.apiserver)?;
         }
         started.etcd(programs, &ports)?;
-        started.apiserver(programs, &ports)?;
+        let arguments = arguments(started.path())?;
+        started.apiserver(programs, &ports, &arguments)?;
         started.await_answer("/readyz")?;
         started.controller_manager(programs)?;
         started.scheduler(programs)?;
@@ -111,7 +122,7 @@ impl ControlPlane {
         self.spawn("etcd", etcd)
     }
 
-    fn apiserver(&mut self, programs: &Programs, ports: &Ports) -> Result<()> {
+    fn apiserver(&mut self, programs: &Programs, ports: &Ports, more: &[OsString]) -> Result<()> {
         let file = |name: &str| self.path().join(name);
         let mut server = Command::new(&programs.apiserver);
         server.args(["--etcd-servers", &ports.etcd_url()]);
@@ -127,6 +138,7 @@ impl ControlPlane {
         server.args(["--service-account-issuer", "https://kubernetes.default.svc"]);
         server.arg("--service-account-key-file").arg(file("service-accounts.pub"));
         server.arg("--service-account-signing-key-file").arg(file("service-accounts.key"));
+        server.args(more);
         self.spawn("kube-apiserver", server)
     }
 

@@ -37,10 +37,28 @@ pub(super) fn escaped(text: &str) -> Result<Option<(Class, &str)>, Fault> {
     Ok(escaped_item(text)?.map(|(items, rest)| (Class { items, is_negated: false }, rest)))
 }
 
-/// Reads a class in brackets at the beginning of a text.
+/// Where the last `:]` of an expression is, as the length of the text from there to the end. What
+/// could be the beginning of a name, and has no end, is then not looked through to the end of the
+/// expression for each of them.
+#[derive(Clone, Copy)]
+pub(super) struct LastName(Option<usize>);
+
+impl LastName {
+    pub(super) fn of(pattern: &str) -> Self {
+        Self(pattern.rfind(":]").map(|at| pattern.len() - at))
+    }
+
+    /// Splits what follows `[:` at the end of the name.
+    fn split(self, text: &str) -> Option<(&str, &str)> {
+        let is_there = self.0.is_some_and(|last| last <= text.len());
+        is_there.then(|| text.split_once(":]")).flatten()
+    }
+}
+
+/// Reads a class in brackets at the beginning of a text, which ends where the expression does.
 ///
 /// There are no classes in classes, and nothing is taken away from one or cut with another.
-pub(super) fn bracketed(text: &str) -> Result<(Class, &str), Fault> {
+pub(super) fn bracketed(text: &str, last: LastName) -> Result<(Class, &str), Fault> {
     let inside = text.strip_prefix('[').unwrap_or(text);
     let (is_negated, mut rest) = match inside.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -53,7 +71,7 @@ pub(super) fn bracketed(text: &str) -> Result<(Class, &str), Fault> {
             return Ok((Class { items, is_negated }, rest));
         }
         is_first = false;
-        let item = match named_item(rest)? {
+        let item = match named_item(rest, last)? {
             Some(item) => Some(item),
             None => escaped_item(rest)?,
         };
@@ -100,8 +118,8 @@ fn class_char<'a>(text: &'a str, whole: &str) -> Result<(u32, &'a str), Fault> {
 }
 
 /// Reads `[:name:]`.
-fn named_item(text: &str) -> Result<Option<(String, &str)>, Fault> {
-    let Some((name, rest)) = text.strip_prefix("[:").and_then(|text| text.split_once(":]")) else {
+fn named_item(text: &str, last: LastName) -> Result<Option<(String, &str)>, Fault> {
+    let Some((name, rest)) = text.strip_prefix("[:").and_then(|text| last.split(text)) else {
         return Ok(None);
     };
     let (is_negated, name) = match name.strip_prefix('^') {

@@ -144,6 +144,7 @@ fn what_go_refuses_is_refused_with_its_words() {
         (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
         (r"\x4", r"invalid escape sequence: `\x4`"),
         ("a\\", "trailing backslash at end of expression: ``"),
+        ("[[:alpha][[:digit:]]", "invalid character class range: `[:alpha][[:digit:]`"),
     ];
     for (pattern, want) in cases {
         let told = Pattern::new(pattern).err().map(|fault| fault.to_string());
@@ -158,7 +159,11 @@ fn expressions_that_would_take_too_much_are_refused() {
     assert_eq!(fault.to_string(), format!("expression nests too deeply: `{deep}`"));
     let fault = Pattern::new(r"\pL{1000}").unwrap_err();
     assert_eq!(fault.to_string(), r"expression too large: `\pL{1000}`");
-    let long = "(?i)*".repeat(2000);
+    let long = "a".repeat(LENGTH_MAX);
+    assert!(Pattern::new(&long).is_ok());
+    let fault = Pattern::new(&format!("{long}a")).unwrap_err();
+    assert_eq!(fault.to_string(), format!("expression too large: `{long}a`"));
+    let long = "(?i)*".repeat(1500);
     let fault = Pattern::new(&format!("a{long}")).unwrap_err();
     assert_eq!(fault.to_string(), format!("expression nests too deeply: `a{long}`"));
 }

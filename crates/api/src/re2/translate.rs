@@ -5,7 +5,11 @@
 
 use std::fmt::Write;
 
-use super::{Fault, class, escape};
+use super::{
+    Fault,
+    class::{self, LastName},
+    escape,
+};
 
 /// No count of repetitions, alone or multiplied with those around it, may be above.
 const COPIES_MAX: u32 = 1000;
@@ -17,6 +21,7 @@ pub(super) fn translate(pattern: &str) -> Result<String, Fault> {
     let mut translator = Translator {
         all: pattern,
         rest: pattern,
+        last_name: LastName::of(pattern),
         out: String::new(),
         flags: Flags::default(),
         groups: Vec::new(),
@@ -37,6 +42,7 @@ pub(super) fn translate(pattern: &str) -> Result<String, Fault> {
 struct Translator<'a> {
     all: &'a str,
     rest: &'a str,
+    last_name: LastName,
     out: String,
     flags: Flags,
     /// The groups that are open.
@@ -84,7 +90,7 @@ impl<'a> Translator<'a> {
             '(' if after.starts_with('?') => self.group_with_flags()?,
             '\\' => self.escaped()?,
             '[' => {
-                let (class, rest) = class::bracketed(before)?;
+                let (class, rest) = class::bracketed(before, self.last_name)?;
                 self.push(&class.write(self.flags.fold));
                 self.rest = rest;
             }

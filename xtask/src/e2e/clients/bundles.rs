@@ -32,6 +32,7 @@ pub(super) fn run(binary: &Path) -> Result<Summary> {
         }
         let ours = shell::root().join("deploy/crds");
         server_then_client(suite, "definitions of ours", &format!("-f {}", ours.display()));
+        operator(suite, binary);
         for (name, folder) in &strangers {
             // On the server's side only: their descriptions do not fit into the annotation in which
             // kubectl keeps what was applied last.
@@ -41,6 +42,37 @@ pub(super) fn run(binary: &Path) -> Result<Summary> {
             suite.check(&format!("definitions of {name}"), check);
         }
     })
+}
+
+/// What `lockstep manifests` prints. A Deployment is the one thing of it that an embedded cluster,
+/// which runs the controllers itself, has no use for.
+fn operator(suite: &mut Suite, binary: &Path) {
+    let print = |only: &str| {
+        let mut command = Command::new(binary);
+        shell::output(command.args(["manifests", "--only", only]))
+    };
+    let (bundle, deployment) = match (print("crds,rbac"), print("operator")) {
+        (Ok(bundle), Ok(deployment)) => (bundle, deployment),
+        (Err(error), _) | (_, Err(error)) => {
+            return suite.prove("manifests are printed", |_| Err(format!("{error:#}")));
+        }
+    };
+    let created = "clusterrole.rbac.authorization.k8s.io/lockstep-operator";
+    for way in ["apply -f -", "apply --server-side --force-conflicts -f -"] {
+        let check = Check::new(way).stdin(&bundle).out(created);
+        suite.check(&format!("`lockstep manifests`: {way}"), check);
+    }
+    let may = "auth can-i --as system:serviceaccount:lockstep-system:lockstep-operator";
+    for (what, answer) in
+        [("patch workloads.kueue.x-k8s.io --subresource=status", "yes"), ("get nodes", "no")]
+    {
+        let check = Check::new(&format!("{may} {what} -A")).out_is(answer);
+        let code = i32::from(answer == "no");
+        suite.check(&format!("its account may {what}: {answer}"), check.code(code));
+    }
+    let check = Check::new("apply -f -").stdin(&deployment).code(1);
+    let check = check.out("service/lockstep-metrics created").err("keeps no set of replicas alive");
+    suite.check("`lockstep manifests`: all but its Deployment", check);
 }
 
 /// Applies a bundle on the server's side, twice, then on the client's.

@@ -23,16 +23,17 @@ use crate::shell;
 /// When the leader is killed, after the cases began: while the first of them restart.
 const KILLED_AFTER: Duration = Duration::from_secs(4);
 
-/// Runs the cases of restarts in place on a bus.
+/// Runs the cases of restarts in place on a bus, with operators that have a kubeconfig of their
+/// own.
 pub(super) fn restarts(
     suite: &mut Suite,
     binary: &Path,
-    kubeconfig: &Path,
+    (kubeconfig, own): (&Path, &Path),
     folder: &Path,
 ) -> Result<()> {
     let server = Server::start(folder)?;
     let arguments = server.arguments()?;
-    let start = |name| Operator::start_with(binary, kubeconfig, (folder, name), &arguments);
+    let start = |name| Operator::start_with(binary, own, (folder, name), &arguments);
     let first = start("bus-first")?;
     suite.prove("an operator leads on a bus", |_| await_leader(&first));
     let second = start("bus-second")?;

@@ -19,8 +19,10 @@ use crate::shell;
 /// time to look.
 const SUCCESSION: Duration = Duration::from_secs(30);
 
-/// The lease operators agree by, in a namespace there is.
-const CONFIGURATION: &str = "leaderElection: {leaderElect: true, resourceNamespace: default}\n";
+/// The lease operators agree by, where a pod of theirs would have it.
+const CONFIGURATION: &str =
+    "leaderElection: {leaderElect: true, resourceNamespace: lockstep-system}\n";
+const LEASE: &str = "get lease -n lockstep-system 6d4f6a47.jobset.x-k8s.io";
 
 /// An operator that runs; it is killed when this is dropped.
 #[derive(Debug)]
@@ -120,8 +122,8 @@ pub(super) fn compete(
     let first = Operator::start(binary, kubeconfig, folder, "first")?;
     suite.prove("an operator leads", |_| await_leader(&first));
     let second = Operator::start(binary, kubeconfig, folder, "second")?;
-    let lease = "get lease 6d4f6a47.jobset.x-k8s.io -o jsonpath={.spec.leaseDurationSeconds}";
-    suite.check("it holds the lease of JobSets", Check::new(lease).out_is("15"));
+    let lease = format!("{LEASE} -o jsonpath={{.spec.leaseDurationSeconds}}");
+    suite.check("it holds the lease of JobSets", Check::new(&lease).out_is("15"));
     Ok([first, second])
 }
 
@@ -143,8 +145,8 @@ pub(super) fn hand_over(suite: &mut Suite, [first, second]: [Operator; 2]) {
         Ok(code) => Err(format!("it ended with {code:?}: {said}")),
         Err(error) => Err(format!("{error:#}")),
     });
-    let holder = "get lease 6d4f6a47.jobset.x-k8s.io -o jsonpath={.spec.holderIdentity}";
-    suite.check("and gives its lease back", Check::new(holder).out_is(""));
+    let holder = format!("{LEASE} -o jsonpath={{.spec.holderIdentity}}");
+    suite.check("and gives its lease back", Check::new(&holder).out_is(""));
 }
 
 pub(super) fn await_leader(operator: &Operator) -> Result<(), String> {
