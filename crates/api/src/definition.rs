@@ -7,7 +7,7 @@
 //! kept, or when.
 
 mod check;
-mod embedded;
+pub(crate) mod embedded;
 mod fill;
 pub mod kind;
 mod lists;

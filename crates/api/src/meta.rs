@@ -10,7 +10,7 @@ mod validation;
 
 pub(crate) use validation::invalid;
 pub use validation::{
-    ANNOTATIONS_MAX, annotations_size, validate_annotations, validate_create,
+    ANNOTATIONS_MAX, annotations_size, validate_annotations, validate_create, validate_embedded,
     validate_finalizer_name, validate_label_name, validate_label_selector, validate_labels,
     validate_owner_references, validate_qualified_finalizers, validate_update,
 };

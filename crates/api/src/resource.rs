@@ -91,6 +91,11 @@ impl Resource {
         }
     }
 
+    /// The kind of lists: `PodList`, unless a definition has another name for it.
+    pub fn list_kind(&self) -> String {
+        self.strategy.list_kind().map_or_else(|| format!("{}List", self.kind), str::to_owned)
+    }
+
     /// Whether objects live in a namespace.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced

@@ -245,6 +245,11 @@ pub trait Strategy: Send + Sync {
         None
     }
 
+    /// The kind of lists, if it is not the kind followed by `List`.
+    fn list_kind(&self) -> Option<&str> {
+        None
+    }
+
     /// How replicas are scaled, if objects have any.
     fn scale(&self) -> Option<&Scale> {
         None

@@ -15,6 +15,7 @@ mod api {
     mod queues;
     mod refused;
     mod roles;
+    mod scaled;
     mod shapes;
     mod subresources;
     mod support;

@@ -31,6 +31,9 @@ use crate::{
 
 pub use backlog::{Backlog, may_wait};
 
+/// Who owns what is written about the state of things: upstream's controllers do it.
+const MANAGER: &str = "kube-controller-manager";
+
 /// An object that may need cleaning up: table and key.
 pub type Candidate = (Arc<str>, Arc<str>);
 

@@ -9,6 +9,7 @@ mod cap;
 mod conflict;
 mod entry;
 mod last_applied;
+mod scale;
 mod update;
 
 use std::sync::LazyLock;
@@ -19,6 +20,7 @@ use lockstep_api::strategy::Json;
 pub use apply::Applied;
 pub use conflict::Conflict;
 pub use entry::{Entry, Managers, Operation, Stated, is_same_but_for_times};
+pub use scale::Replicas;
 
 use crate::fields::{Place, Set};
 

@@ -15,6 +15,7 @@ mod owners;
 mod patch;
 mod pod;
 mod quotas;
+mod scale;
 mod update;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -34,6 +35,7 @@ pub(crate) use definition::tidied;
 pub use delete::{DeleteOptions, delete};
 pub use patch::patch;
 pub use pod::{bind, evict};
+pub use scale::{Scaling, scale};
 pub use update::{rewrite, update};
 
 use crate::{

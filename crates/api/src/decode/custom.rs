@@ -10,7 +10,7 @@ use super::{
     walk::Seed,
 };
 use crate::{
-    definition::{kind::prune, schema::Schema},
+    definition::{embedded, kind::prune, schema::Schema},
     field::{FieldError, Path},
     json::text,
     quote::quoted,
@@ -58,25 +58,58 @@ pub(super) fn fit(
     schema: &Schema,
     object: &mut Json,
 ) -> Result<Vec<String>, Status> {
+    let gvk = Gvk::of(resource);
+    let refused = |why: &str| Status::bad_request(cannot_be_handled(gvk, gvk, why));
     let mut strict = Vec::new();
-    if let Some(metadata) = object.remove("metadata").filter(|value| !value.is_null()) {
-        let mut findings = Findings::default();
-        findings.path.push(Step::Key("metadata".to_owned()));
-        let seed = Seed { findings: &mut findings, node: metadata_node() };
-        let read = seed.deserialize(&metadata);
-        if let Some(message) = findings.fatal.or(findings.mistyped) {
-            let gvk = Gvk::of(resource);
-            return Err(Status::bad_request(cannot_be_handled(gvk, gvk, &message)));
-        }
-        strict.extend(findings.strict);
-        if let Ok(Value::Object(metadata)) = read {
-            object.insert("metadata".to_owned(), Value::Object(metadata));
-        }
-    }
+    fit_metadata(object, "metadata", &mut strict).map_err(|why| refused(&why))?;
     object.values_mut().for_each(make_whole);
     let unknown = prune(schema, object);
     strict.extend(unknown.iter().map(|path| format!("unknown field {}", quoted(path))));
+    if schema.any(&|schema| schema.is_embedded) {
+        let mut within = Vec::new();
+        let mut fit = |object: &mut Json, path: &Path| fit_embedded(object, path, &mut within);
+        let fitted = embedded::fit_each(schema, object, &Path::default(), &mut fit);
+        fitted.map_err(|fault| refused(&fault.to_string()))?;
+        within.sort();
+        strict.extend(within);
+    }
     Ok(strict)
+}
+
+/// Makes what is called `metadata` in an object, and lies at `path`, what metadata is.
+fn fit_metadata(object: &mut Json, path: &str, strict: &mut Vec<String>) -> Result<(), String> {
+    let Some(metadata) = object.remove("metadata").filter(|value| !value.is_null()) else {
+        return Ok(());
+    };
+    let mut findings = Findings::default();
+    findings.path.push(Step::Key(path.to_owned()));
+    let seed = Seed { findings: &mut findings, node: metadata_node() };
+    let read = seed.deserialize(&metadata);
+    if let Some(message) = findings.fatal.or(findings.mistyped) {
+        return Err(message);
+    }
+    strict.extend(findings.strict);
+    if let Ok(Value::Object(metadata)) = read {
+        object.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    Ok(())
+}
+
+/// Makes an object inside of another what objects are.
+fn fit_embedded(
+    object: &mut Json,
+    path: &Path,
+    strict: &mut Vec<String>,
+) -> Result<(), FieldError> {
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = object.get(name).filter(|value| !value.is_string()) {
+            return Err(FieldError::invalid(&path.child(name), value, "must be a string"));
+        }
+    }
+    let path = path.child("metadata");
+    let given = object.get("metadata").cloned().unwrap_or_default();
+    fit_metadata(object, &path.to_string(), strict)
+        .map_err(|why| FieldError::invalid(&path, &given, &why))
 }
 
 /// Writes numbers without fractions that do not need them: `2.0` is 2 to whoever reads it next.

@@ -47,18 +47,52 @@ fn of_one(object: &Json, path: &Path) -> ErrorList {
             Some(other) => errors.push(FieldError::invalid(&path, other, "must be a string")),
         }
     }
-    let path = path.child("metadata");
-    let Some(Value::Object(metadata)) = object.get("metadata") else { return errors };
-    errors.extend(meta::validate_annotations(
-        metadata.get("annotations"),
-        &path.child("annotations"),
-    ));
-    if let Some(Value::String(name)) = metadata.get("name") {
-        for fault in names::path_segment(name, false) {
-            errors.push(FieldError::invalid(&path.child("name"), name, &fault));
-        }
+    if let Some(Value::Object(metadata)) = object.get("metadata") {
+        errors.extend(meta::validate_embedded(metadata, &path.child("metadata")));
     }
     errors
+}
+
+/// Lets `fit` change the objects that are embedded in an object, the outer ones first.
+///
+/// # Errors
+/// The first that `fit` has.
+pub(crate) fn fit_each<E>(
+    schema: &Schema,
+    object: &mut Json,
+    path: &Path,
+    fit: &mut impl FnMut(&mut Json, &Path) -> Result<(), E>,
+) -> Result<(), E> {
+    for (name, value) in object {
+        if let Some(property) = schema.properties.get(name) {
+            fit_in(property, value, &path.child(name), fit)?;
+        } else if let Some(additional) = schema.additional.schema() {
+            fit_in(additional, value, &path.key(name), fit)?;
+        }
+    }
+    Ok(())
+}
+
+fn fit_in<E>(
+    schema: &Schema,
+    value: &mut Value,
+    path: &Path,
+    fit: &mut impl FnMut(&mut Json, &Path) -> Result<(), E>,
+) -> Result<(), E> {
+    match value {
+        Value::Object(object) => {
+            if schema.is_embedded {
+                fit(object, path)?;
+            }
+            fit_each(schema, object, path, fit)
+        }
+        Value::Array(list) => {
+            let Some(items) = schema.items.as_deref() else { return Ok(()) };
+            let mut elements = list.iter_mut().enumerate();
+            elements.try_for_each(|(at, item)| fit_in(items, item, &path.index(at), fit))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -85,6 +119,17 @@ mod tests {
             [
                 "spec.one.apiVersion: Required value",
                 "spec.one.kind: Invalid value: \"\": must not be empty"
+            ]
+        );
+        assert_eq!(
+            found(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
+                "name": "a/b", "labels": {"-": "x"}}})),
+            [
+                "spec.one.metadata.name: Invalid value: \"a/b\": may not contain '/'",
+                "spec.one.metadata.labels: Invalid value: \"-\": name part must consist of \
+                 alphanumeric characters, '-', '_' or '.', and must start and end with an \
+                 alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used \
+                 for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
             ]
         );
     }

@@ -19,6 +19,7 @@ use crate::{
 pub struct CustomStrategy {
     pub(super) api_version: String,
     pub(super) kind: String,
+    pub(super) list_kind: String,
     pub(super) schema: Schema,
     /// The schema as it was given.
     pub(super) published: Value,
@@ -194,6 +195,10 @@ impl Strategy for CustomStrategy {
 
     fn published_schema(&self) -> Option<&Value> {
         Some(&self.published)
+    }
+
+    fn list_kind(&self) -> Option<&str> {
+        (!self.list_kind.is_empty()).then_some(&*self.list_kind)
     }
 
     fn scale(&self) -> Option<&Scale> {

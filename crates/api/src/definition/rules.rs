@@ -5,6 +5,7 @@
 //! an expression may cost is not limited.
 
 mod program;
+mod unordered;
 mod value;
 
 use serde_json::Value;
@@ -16,7 +17,7 @@ use crate::{
     field::{ErrorKind, ErrorList, FieldError, Path},
     strategy::Json,
 };
-use program::Outcome;
+use program::{Outcome, Subject};
 
 /// What is wrong with rule number `at` of a schema.
 pub(super) fn faults(
@@ -158,10 +159,16 @@ fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList)
 /// What a rule finds wrong with a value.
 fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<FieldError> {
     let is_whole = scene.is_root || schema.is_embedded;
-    let new = value::of(schema, scene.new, is_whole);
-    let old = scene.old.map(|old| value::of(schema, old, is_whole));
     let programs = rule.programs();
-    let outcome = programs.evaluate(&new, old.as_ref(), rule.is_old_optional);
+    let seen = |value: &Value| value::of(schema, value, is_whole);
+    let seen_sorted = |value: &Value| seen(&unordered::sorted(schema, value));
+    let subject = Subject {
+        new: seen(scene.new),
+        old: scene.old.map(seen),
+        sorted: programs.needs_sorted.then(|| (seen_sorted(scene.new), scene.old.map(seen_sorted))),
+        is_old_optional: rule.is_old_optional,
+    };
+    let outcome = programs.evaluate(&subject);
     let shown = if path.to_string().is_empty() { Path::new("<nil>") } else { path.clone() };
     let said = if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() };
     match outcome {
@@ -171,7 +178,7 @@ fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<
             Some(FieldError::invalid(&shown, &schema.kind, &why))
         }
         Outcome::Fails => {
-            let detail = programs.message(&new, old.as_ref(), rule.is_old_optional);
+            let detail = programs.message(&subject);
             let detail = detail.unwrap_or_else(|| match rule.message.is_empty() {
                 true => format!("failed rule: {said}"),
                 false => said.to_owned(),

@@ -50,6 +50,9 @@ pub fn resource() -> Resource {
     }
 }
 
+/// Stands in a `Scale` that is being changed for replicas that nobody has said anything of.
+pub const UNSAID: i64 = -2_147_483_648;
+
 /// Where a kind has its replicas.
 #[derive(Clone, Debug)]
 pub struct Scale {
@@ -70,16 +73,21 @@ impl Scale {
         })
     }
 
+    /// The path to the replicas that are wanted, as the definition has it.
+    pub fn spec_path(&self) -> &str {
+        &self.spec
+    }
+
     /// The keys that lead to the replicas that are wanted.
     pub fn spec_keys(&self) -> Vec<&str> {
         keys(&self.spec)
     }
 
-    /// How an object is scaled, as a `Scale`; nothing when it says no number of replicas.
+    /// How an object is scaled, as a `Scale`, and whether it says a number of replicas.
     ///
     /// # Errors
     /// What stands where replicas should be.
-    pub fn of(&self, object: &Json) -> Result<Option<Json>, String> {
+    pub fn of(&self, object: &Json) -> Result<(Json, bool), String> {
         let wanted = integer(object, &self.spec)?;
         let current = integer(object, &self.status)?.unwrap_or_default();
         let selector = selector(object, &self.selector)?;
@@ -89,17 +97,18 @@ impl Scale {
                 meta.insert(key.to_owned(), value.clone());
             }
         }
-        let Some(wanted) = wanted else { return Ok(None) };
         let mut status = json!({"replicas": current});
         if !selector.is_empty() {
             status["selector"] = selector.into();
         }
         let mut spec = Map::new();
-        if wanted != 0 {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != 0) {
             spec.insert("replicas".to_owned(), wanted.into());
         }
-        let scale = json!({"metadata": meta, "spec": spec, "status": status});
-        Ok(scale.as_object().cloned())
+        let members =
+            [("metadata", Value::Object(meta)), ("spec", Value::Object(spec)), ("status", status)];
+        let scale = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Ok((scale, wanted.is_some()))
     }
 
     /// Makes an object want as many replicas as a `Scale` says.
@@ -201,7 +210,8 @@ mod tests {
             "spec": {"size": {"count": 3}}, "status": {"count": 2, "selector": "a=b"},
         });
         let Value::Object(mut object) = given else { unreachable!("it is one") };
-        let shown = scale.of(&object).unwrap().unwrap();
+        let (shown, is_said) = scale.of(&object).unwrap();
+        assert!(is_said);
         assert_eq!(
             Value::Object(shown),
             json!({"metadata": {"name": "x", "uid": "u"}, "spec": {"replicas": 3},
@@ -213,7 +223,7 @@ mod tests {
         scale.apply(&mut object, &wanted);
         assert_eq!(object["spec"]["size"]["count"], 7);
         object.remove("spec");
-        assert_eq!(scale.of(&object), Ok(None));
+        assert!(!scale.of(&object).unwrap().1);
         scale.apply(&mut object, &wanted);
         assert_eq!(object["spec"]["size"]["count"], 7);
         object["status"]["count"] = (-1).into();

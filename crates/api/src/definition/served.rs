@@ -108,6 +108,7 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
     });
     CustomStrategy {
         kind: kind.to_owned(),
+        list_kind: text(definition, &["status", "acceptedNames", "listKind"]).to_owned(),
         schema,
         published,
         has_status: version["subresources"]["status"].is_object(),

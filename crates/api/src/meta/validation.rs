@@ -24,8 +24,25 @@ pub fn validate_create(
     name_faults: impl Fn(&str, bool) -> names::Faults,
 ) -> ErrorList {
     let empty = Json::new();
-    let meta = metadata(object, &empty);
-    let path = Path::new("metadata");
+    of_new(metadata(object, &empty), is_namespaced, &Path::new("metadata"), name_faults)
+}
+
+/// Says what is wrong with the metadata of an object inside of another, which needs no name.
+pub fn validate_embedded(meta: &Json, path: &Path) -> ErrorList {
+    let mut meta = meta.clone();
+    if json::text(&meta, &["name"]).is_empty() {
+        meta.insert("name".to_owned(), "none".into());
+    }
+    let is_namespaced = !json::text(&meta, &["namespace"]).is_empty();
+    of_new(&meta, is_namespaced, path, names::path_segment)
+}
+
+fn of_new(
+    meta: &Json,
+    is_namespaced: bool,
+    path: &Path,
+    name_faults: impl Fn(&str, bool) -> names::Faults,
+) -> ErrorList {
     let mut errors = ErrorList::new();
     let prefix = json::text(meta, &["generateName"]);
     if !prefix.is_empty() {
@@ -37,7 +54,7 @@ pub fn validate_create(
     } else {
         errors.extend(invalid(&path.child("name"), name, name_faults(name, false)));
     }
-    errors.extend(validate_namespace(meta, is_namespaced, &path));
+    errors.extend(validate_namespace(meta, is_namespaced, path));
     let generation = json::integer(meta, &["generation"]).unwrap_or_default();
     if generation < 0 {
         let why = "must be greater than or equal to 0";
@@ -45,7 +62,7 @@ pub fn validate_create(
     }
     errors.extend(validate_label_map(meta.get("labels"), &path.child("labels")));
     errors.extend(validate_annotations(meta.get("annotations"), &path.child("annotations")));
-    errors.extend(owners_of(meta, &path));
+    errors.extend(owners_of(meta, path));
     errors.extend(validate_finalizers(meta, &path.child("finalizers")));
     errors.extend(managed::validate(meta, &path.child("managedFields")));
     errors

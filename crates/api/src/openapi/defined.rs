@@ -16,9 +16,22 @@ pub(super) fn name(resource: &Resource) -> Option<String> {
     if resource.strategy.schema().is_none() {
         return schema::name_of(group, version, kind).map(str::to_owned);
     }
-    let mut parts: Vec<&str> = group.split('.').collect();
+    Some(name_of_kind(resource, kind))
+}
+
+/// The name of the schema of lists of a resource's kind.
+pub(super) fn list_name(resource: &Resource) -> Option<String> {
+    match resource.strategy.schema() {
+        Some(_) => Some(name_of_kind(resource, &resource.list_kind())),
+        None => name(resource).map(|name| format!("{name}List")),
+    }
+}
+
+/// The name that the schema of a kind of a user has: its group comes first, backwards.
+fn name_of_kind(resource: &Resource, kind: &str) -> String {
+    let mut parts: Vec<&str> = resource.group.split('.').collect();
     parts.reverse();
-    Some(format!("{}.{version}.{kind}", parts.join(".")))
+    format!("{}.{}.{kind}", parts.join("."), resource.version)
 }
 
 /// The schemas of a resource's kind and of lists of it, if it was defined by a user.
@@ -42,7 +55,7 @@ pub(super) fn schemas(resource: &Resource) -> Vec<(String, Value)> {
         "description": "Metadata of the object.",
     });
     schema["x-kubernetes-group-version-kind"] = mark(kind);
-    let list_kind = format!("{kind}List");
+    let list_kind = resource.list_kind();
     let list = json!({
         "description": format!("{list_kind} is a list of {kind}."),
         "type": "object",
@@ -62,5 +75,5 @@ pub(super) fn schemas(resource: &Resource) -> Vec<(String, Value)> {
         },
         "x-kubernetes-group-version-kind": mark(&list_kind),
     });
-    vec![(format!("{name}List"), list), (name, schema)]
+    vec![(name_of_kind(resource, &list_kind), list), (name, schema)]
 }

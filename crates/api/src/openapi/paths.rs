@@ -297,7 +297,7 @@ impl<'a> Operations<'a> {
 
     fn list(&self, scope: &str, suffix: &str) -> Value {
         let mut list = self.operation("list", "list", scope, suffix, LIST);
-        let schema = self.schema.as_ref().map(|name| format!("{name}List"));
+        let schema = defined::list_name(self.resource);
         list["responses"] = responses(&["200"], schema.as_deref());
         list
     }

@@ -10,7 +10,7 @@ use lockstep_api::{
 use lockstep_store::{
     Object,
     patch::Patch,
-    rest::{self, Answer, Configuration, DeleteOptions, Plan, Scene},
+    rest::{self, Answer, Configuration, DeleteOptions, Plan, Scaling, Scene},
 };
 
 use super::{
@@ -156,6 +156,22 @@ impl Cluster {
         }
         let validation = options.field_validation;
         let plan = |scene: &Scene<'_>| rest::apply(scene, sub, name, config, validation);
+        Ok(self.write(resource, namespace, options, plan).await?.0)
+    }
+
+    /// Changes how many replicas an object wants.
+    ///
+    /// # Errors
+    /// The Status a real API server gives.
+    pub async fn scale(
+        &self,
+        resource: &Resource,
+        (namespace, name): (&str, &str),
+        scaling: Scaling<'_>,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let validation = options.field_validation;
+        let plan = |scene: &Scene<'_>| rest::scale(scene, name, scaling, validation);
         Ok(self.write(resource, namespace, options, plan).await?.0)
     }
 

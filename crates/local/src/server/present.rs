@@ -136,7 +136,7 @@ impl Presenter {
         match self.shape {
             Shape::Table => return self.put_table_head(to, meta, true),
             Shape::Object => {
-                let kind = format!("{}List", self.resource.kind);
+                let kind = self.resource.list_kind();
                 to.put_slice(&typed_header(&self.resource.api_version(), &kind));
             }
             Shape::Metadata | Shape::MetadataList => {

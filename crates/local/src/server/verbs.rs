@@ -12,7 +12,7 @@ pub(crate) use create::create;
 pub(crate) use delete::{asked, delete, delete_collection};
 pub(crate) use get::get;
 pub(crate) use list::list;
-pub(crate) use patch::{APPLY, patch};
+pub(crate) use patch::{APPLY, JSON, MERGE, patch};
 pub(crate) use update::update;
 pub(crate) use watch::watch;
 

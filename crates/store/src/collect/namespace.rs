@@ -9,11 +9,11 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use super::{Candidate, View, owners};
+use super::{Candidate, MANAGER, View, owners};
 use crate::{
     change::Change,
     object::Object,
-    rest::{self, Catalog},
+    rest::{self, Catalog, Scene},
     snapshot::Snapshot,
 };
 
@@ -26,12 +26,18 @@ pub(super) const TABLE: &str = "namespaces";
 pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>) -> Vec<Change> {
     let Some(remaining) = remaining(view, &namespace.meta.name) else { return Vec::new() };
     let mut json = namespace.json();
-    let is_told = !conditions::update(&mut json, &remaining, view.context.now);
-    if is_told && remaining == Remaining::default() {
-        release(&mut json);
-    }
-    let plan = rest::rewrite(&view.scene(resource, ""), namespace, json);
-    (!plan.change.ops.is_empty()).then_some(plan.change).into_iter().collect()
+    let scene = Scene { manager: Some(MANAGER), ..view.scene(resource, "") };
+    let plan = if conditions::update(&mut json, &remaining, view.context.now) {
+        // One that cannot be written is looked at again when somebody has changed it.
+        rest::update(&scene, Some("status"), &namespace.meta.name, json).ok()
+    } else {
+        if remaining == Remaining::default() {
+            release(&mut json);
+        }
+        Some(rest::rewrite(&scene, namespace, json))
+    };
+    let change = plan.map(|plan| plan.change).filter(|change| !change.ops.is_empty());
+    change.into_iter().collect()
 }
 
 /// What is left in the namespace `name`; none when not all of it was asked to go yet.

@@ -11,7 +11,7 @@ use lockstep_api::{
     quota::{Counted, Quota},
 };
 
-use super::{Candidate, View};
+use super::{Candidate, MANAGER, View};
 use crate::{
     change::{Change, Check},
     log::Event,
@@ -22,9 +22,6 @@ use crate::{
 
 /// The table of quotas.
 pub(super) const TABLE: &str = "resourcequotas";
-
-/// Who owns what was counted: upstream's controllers do it.
-const MANAGER: &str = "kube-controller-manager";
 
 /// What a quota should say.
 pub(super) fn plan(view: &View<'_>, resource: &Resource, object: &Arc<Object>) -> Option<Change> {

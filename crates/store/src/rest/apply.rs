@@ -82,7 +82,7 @@ fn apply_new(
 }
 
 /// The object with the configuration applied to it, its owners, and what the user should know.
-fn applied(
+pub(super) fn applied(
     scene: &Scene<'_>,
     sub: Option<&str>,
     config: &Configuration,

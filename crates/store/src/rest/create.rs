@@ -37,6 +37,7 @@ pub(super) fn create_owned(
     decode::complete(scene.resource, &mut object);
     let managed = owners.of_new(scene, &object);
     let warnings = accept(scene, &mut object, &name, &mut checks)?;
+    let managed = definition::owners(scene, &object, None, managed.into());
     let charges = quotas::charges(scene, None, &object, None, &name)?;
     if let Some(existing) = scene.find(&name) {
         let mut status = Status::already_exists(scene.resource, &name);

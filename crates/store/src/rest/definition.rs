@@ -1,9 +1,9 @@
 //! Definitions of kinds: the names they get beside others, what they allow, and their end.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use lockstep_api::{
-    Resource, Status,
+    Resource, Status, decode,
     definition::{
         FINALIZER, GROUP, PLURAL, is_true,
         names::{self, Taken},
@@ -14,12 +14,16 @@ use lockstep_api::{
 };
 use serde_json::Value;
 
-use super::{Catalog, Plan, Scene, metadata};
+use super::{Catalog, Plan, Scene, metadata, owners};
 use crate::{
     change::{Check, Expect, Write},
+    managed::Stated,
     object::Object,
     snapshot::Snapshot,
 };
+
+/// Who owns what the server writes about definitions.
+const SERVER: &str = "kube-apiserver";
 
 /// Whether objects of this kind are definitions.
 pub(super) fn is_definition(resource: &Resource) -> bool {
@@ -69,6 +73,32 @@ pub(super) fn settle(scene: &Scene<'_>, object: &mut Json, name: &str) -> Option
         table: Arc::clone(&scene.resource.table),
         revision: scene.view.table_revision(&scene.resource.table),
     })
+}
+
+/// The owners of a definition that is new, or was `old`, and has got its names: those belong to the
+/// server, as on a real one, where a part of it writes them.
+pub(super) fn owners<'a>(
+    scene: &Scene<'_>,
+    object: &Json,
+    old: Option<&Json>,
+    known: Cow<'a, [u8]>,
+) -> Cow<'a, [u8]> {
+    if !is_definition(scene.resource) || scene.manager.is_none() {
+        return known;
+    }
+    let mut before = object.clone();
+    let status = json::object_mut(&mut before, "status");
+    for part in ["acceptedNames", "conditions"] {
+        match old.and_then(|old| json::at(old, &["status", part])) {
+            Some(value) => drop(status.insert(part.to_owned(), value.clone())),
+            None => drop(status.remove(part)),
+        }
+    }
+    decode::complete(scene.resource, &mut before);
+    let owned = owners::write_as(scene, SERVER, Some("status"), |writer| {
+        writer.updated(&before, object, &known, Stated::Nothing).into_owned()
+    });
+    Cow::Owned(owned)
 }
 
 /// The names that definitions of the same group have, but for the one that is called `name`.

@@ -68,6 +68,10 @@ pub(super) fn replace(
         Some(_) => None,
     };
     let warnings = accept(scene, sub, name, &mut object, old_json)?;
+    let managed = match sub {
+        None => definition::owners(scene, &object, Some(old_json), managed),
+        Some(_) => managed,
+    };
     let charges = quotas::charges(scene, sub, &object, Some(old_json), name)?;
     let mut plan = rewrite_owned(scene, old, object, &managed);
     plan.change.checks.extend(check);

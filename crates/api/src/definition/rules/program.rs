@@ -7,6 +7,8 @@ use kube_cel::{
     cel::{Context, ExecutionError, IdedExpr, Value, objects::OptionalValue, parser::Parser},
 };
 
+use super::unordered::{self, SORTED};
+
 /// The longest message that an expression may make.
 const MESSAGE_MAX: usize = 5 * 1024;
 
@@ -170,6 +172,19 @@ pub(in crate::definition) struct Programs {
     pub(super) uses_old: bool,
     /// What keeps the rule from being looked at.
     pub(super) unsupported: Option<String>,
+    /// Whether values are compared in whose lists order may mean nothing.
+    pub(super) needs_sorted: bool,
+}
+
+/// What expressions are about: a value, and what it was before.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) new: Value,
+    pub(super) old: Option<Value>,
+    /// The same two with sets and maps sorted, where that is asked for.
+    pub(super) sorted: Option<(Value, Option<Value>)>,
+    /// Whether expressions see what was before as something that may not be there.
+    pub(super) is_old_optional: bool,
 }
 
 /// What a rule comes to.
@@ -181,8 +196,8 @@ pub(super) enum Outcome {
 
 impl Programs {
     pub(in crate::definition) fn new(rule: &str, message: &str) -> Self {
-        let rule = parse(rule);
-        let message = (!message.trim().is_empty()).then(|| parse(message));
+        let mut rule = parse(rule);
+        let mut message = (!message.trim().is_empty()).then(|| parse(message));
         let uses_old = rule.as_ref().is_ok_and(|it| it.references().has_variable("oldSelf"));
         let parsed = rule.iter().chain(message.iter().flatten());
         let mut unknown: Vec<String> = parsed
@@ -196,13 +211,15 @@ impl Programs {
             .collect();
         unknown.sort();
         let unsupported = unknown.into_iter().next().map(|name| format!("the function {name}"));
-        Self { rule, message, uses_old, unsupported }
+        let expressions = rule.iter_mut().chain(message.iter_mut().flatten());
+        let needs_sorted = expressions.fold(false, |is, it| unordered::rewrite(it) || is);
+        Self { rule, message, uses_old, unsupported, needs_sorted }
     }
 
     /// What the rule comes to for a value and what it was before.
-    pub(super) fn evaluate(&self, new: &Value, old: Option<&Value>, is_optional: bool) -> Outcome {
+    pub(super) fn evaluate(&self, subject: &Subject) -> Outcome {
         let Ok(rule) = &self.rule else { return Outcome::Holds };
-        match run(rule, new, old, is_optional) {
+        match run(rule, subject) {
             Ok(Value::Bool(true)) => Outcome::Holds,
             Ok(Value::Bool(false)) => Outcome::Fails,
             Ok(other) => Outcome::Failed(format!("the rule is a {}, not a bool", other.type_of())),
@@ -211,14 +228,9 @@ impl Programs {
     }
 
     /// The message that the rule makes, if it makes one that can be shown.
-    pub(super) fn message(
-        &self,
-        new: &Value,
-        old: Option<&Value>,
-        is_optional: bool,
-    ) -> Option<String> {
+    pub(super) fn message(&self, subject: &Subject) -> Option<String> {
         let Some(Ok(message)) = &self.message else { return None };
-        let Ok(Value::String(text)) = run(message, new, old, is_optional) else { return None };
+        let Ok(Value::String(text)) = run(message, subject) else { return None };
         let text = text.trim();
         let is_fit = !text.is_empty() && !text.contains(['\n', '\r']) && text.len() <= MESSAGE_MAX;
         is_fit.then(|| text.to_owned())
@@ -235,25 +247,27 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
     }
 }
 
-fn run(
-    expression: &IdedExpr,
-    new: &Value,
-    old: Option<&Value>,
-    is_optional: bool,
-) -> Result<Value, String> {
+fn run(expression: &IdedExpr, subject: &Subject) -> Result<Value, String> {
+    let shown = |old: Option<&Value>| match subject.is_old_optional {
+        true => {
+            let old = old.cloned().map_or_else(OptionalValue::none, OptionalValue::of);
+            Some(Value::Opaque(std::sync::Arc::new(old)))
+        }
+        false => old.cloned(),
+    };
     let evaluate = || {
         FUNCTIONS_KNOWN.with(|functions| {
+            let [(new_name, new_sorted), (old_name, old_sorted)] = SORTED;
             let mut context = functions.new_inner_scope();
-            context.add_variable_from_value("self", new.clone());
-            let old = match (old, is_optional) {
-                (old, true) => {
-                    let old = old.cloned().map_or_else(OptionalValue::none, OptionalValue::of);
-                    Some(Value::Opaque(std::sync::Arc::new(old)))
+            context.add_variable_from_value(new_name, subject.new.clone());
+            if let Some(old) = shown(subject.old.as_ref()) {
+                context.add_variable_from_value(old_name, old);
+            }
+            if let Some((new, old)) = &subject.sorted {
+                context.add_variable_from_value(new_sorted, new.clone());
+                if let Some(old) = shown(old.as_ref()) {
+                    context.add_variable_from_value(old_sorted, old);
                 }
-                (old, false) => old.cloned(),
-            };
-            if let Some(old) = old {
-                context.add_variable_from_value("oldSelf", old);
             }
             context.resolve(expression)
         })

@@ -160,3 +160,44 @@ fn functions_that_nobody_knows_are_told() {
     let faults = faults(&broken, 0, &Path::new("p"), None);
     assert!(faults[0].to_string().contains("compilation failed: "), "{faults:?}");
 }
+
+#[test]
+fn the_order_of_sets_and_maps_means_nothing_where_they_are_compared() {
+    let lists = json!({
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "map": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k"], "items": {"type": "object", "properties": {
+                    "k": {"type": "string"}, "v": {"type": "integer"}}}},
+        "plain": {"type": "array", "items": {"type": "string"}},
+    });
+    let before = json!({"set": ["a", "b"], "map": [{"k": "x", "v": 1}, {"k": "y", "v": 2}],
+                        "plain": ["a", "b"]});
+    let turned = json!({"set": ["b", "a"], "map": [{"k": "y", "v": 2}, {"k": "x", "v": 1}],
+                        "plain": ["b", "a"]});
+    let cases = [
+        ("self.set == oldSelf.set", true),
+        ("self.map == oldSelf.map", true),
+        ("!(self.set != oldSelf.set) && self.set[0] == 'b'", true),
+        ("[1].all(x, self.map == oldSelf.map)", true),
+        ("self.plain == oldSelf.plain", false),
+        ("self == oldSelf", false),
+        ("self.set[0] == oldSelf.set[0]", false),
+        ("self.map.map(it, it.k) == oldSelf.map.map(it, it.k)", false),
+    ];
+    let object = |value: &Value| value.as_object().cloned().unwrap();
+    for (rule, holds) in cases {
+        let schema = Schema::read(&json!({"type": "object", "properties": lists,
+                                          "x-kubernetes-validations": [{"rule": rule}]}));
+        let found = check(&schema, &object(&turned), Some(&object(&before)));
+        assert_eq!(found.is_empty(), holds, "{rule}: {found:?}");
+        let mut other = turned.clone();
+        other["set"] = json!(["c"]);
+        other["map"][0]["v"] = 3.into();
+        let found = check(&schema, &object(&other), Some(&object(&before)));
+        assert!(!found.is_empty(), "{rule}");
+    }
+    let schema = Schema::read(&json!({"type": "object", "properties": lists,
+        "x-kubernetes-validations": [{"optionalOldSelf": true,
+            "rule": "!oldSelf.hasValue() || self.set == oldSelf.value().set"}]}));
+    assert!(check(&schema, &object(&turned), Some(&object(&before))).is_empty());
+}

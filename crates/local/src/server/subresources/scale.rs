@@ -2,33 +2,32 @@
 
 use axum::{body::Body, response::Response};
 use http::StatusCode;
-use lockstep_api::{
-    Resource, Status, decode,
-    definition::scale::{self, Scale},
-    json::{self, object_mut},
-    strategy::Json,
-};
-use lockstep_store::{Object, patch::Patch};
+use lockstep_api::{Status, decode, definition::scale, strategy::Json};
+use lockstep_store::{Object, patch::Patch, rest::Scaling};
 use serde_json::Value;
 
 use crate::{
     cluster::WriteOptions,
     server::{
+        body::configuration,
         call::{Address, Call},
         limits::read_body,
         negotiate::content_type,
         options::MutationOptions,
-        respond,
+        respond, verbs,
     },
 };
-
-/// How often a write is tried again that says nothing of the version it is based on.
-const ATTEMPTS_MAX: usize = 20;
 
 /// Shows how an object is scaled.
 pub(crate) fn get(call: &Call, address: &Address) -> Result<Response, Status> {
     let object = call.app.cluster.get(&address.resource, address.namespace(), &address.name)?;
-    shown(call, &scale_of(address, &object)?)
+    let (scale, is_said) = scale_of(address, &object)?;
+    if !is_said {
+        let path = address.resource.strategy.scale().map_or("", scale::Scale::spec_path);
+        let why = format!("the spec replicas field {path:?} does not exist");
+        return Err(Status::internal(why));
+    }
+    Ok(shown(call, scale, &[]))
 }
 
 /// Replaces what is wanted.
@@ -37,78 +36,55 @@ pub(crate) async fn update(call: &Call, address: &Address, body: Body) -> Result
     let options = MutationOptions::read(&call.query, "UpdateOptions")?;
     let decoded = decode::object(&scale::resource(), &body, options.field_validation)?;
     let write = call.write_options(&options);
-    change(call, address, &write, |_| Ok(decoded.object.clone())).await
+    let mut response = change(call, address, Scaling::Replaced(&decoded.object), &write).await?;
+    respond::add_warnings(response.headers_mut(), &decoded.warnings);
+    Ok(response)
 }
 
 /// Changes what is wanted.
 pub(crate) async fn patch(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
     let kind = content_type(&call.headers);
+    let kind = kind.as_deref().unwrap_or(verbs::MERGE);
+    if ![verbs::JSON, verbs::MERGE, verbs::APPLY].contains(&kind) {
+        let accepted = &[verbs::JSON, verbs::MERGE, verbs::APPLY];
+        return Err(Status::unsupported_media_type(accepted));
+    }
     let body = read_body(body).await?;
-    let patch = match kind.as_deref() {
-        Some("application/json-patch+json") => Patch::json(&body)?,
-        Some("application/merge-patch+json") | None => Patch::merge(&body)?,
-        Some(_) => return Err(Status::unsupported_patch()),
-    };
+    if kind == verbs::APPLY {
+        let options = MutationOptions::read(&call.query, "ApplyOptions")?;
+        let config = configuration(&body, call.query.flag("force"))?;
+        let write = call.write_options(&options);
+        return change(call, address, Scaling::Applied(&config), &write).await;
+    }
     let options = MutationOptions::read(&call.query, "PatchOptions")?;
+    let is_json = kind == verbs::JSON;
+    let patch = if is_json { Patch::json(&body) } else { Patch::merge(&body) }?;
     let write = call.write_options(&options);
-    let validation = options.field_validation;
-    let resource = scale::resource();
-    change(call, address, &write, |current| {
-        patch.apply(&resource, current, validation).map(|decoded| decoded.object)
-    })
-    .await
+    change(call, address, Scaling::Patched(&patch), &write).await
 }
 
-/// Writes what `wanted` makes of the current scale.
 async fn change(
     call: &Call,
     address: &Address,
+    scaling: Scaling<'_>,
     write: &WriteOptions,
-    wanted: impl Fn(&Json) -> Result<Json, Status>,
 ) -> Result<Response, Status> {
     let cluster = &call.app.cluster;
-    let scale = scaling(&address.resource)?;
-    for _ in 0..ATTEMPTS_MAX {
-        let found = cluster.get(&address.resource, address.namespace(), &address.name)?;
-        let current = scale_of(address, &found)?;
-        let wanted = wanted(&current)?;
-        let based_on = json::text(&wanted, &["metadata", "resourceVersion"]);
-        let is_stated = !based_on.is_empty()
-            && based_on != json::text(&current, &["metadata", "resourceVersion"]);
-        if is_stated {
-            return Err(Status::modified(&address.resource, &address.name));
-        }
-        let mut object = address.resource.strategy.from_stored(found.json());
-        scale.apply(&mut object, &wanted);
-        let revision = found.revision().to_string();
-        object_mut(&mut object, "metadata").insert("resourceVersion".to_owned(), revision.into());
-        match cluster.update(&address.resource, None, address.key(), object, write).await {
-            Ok(written) => return shown(call, &scale_of(address, &written.object)?),
-            // Somebody else was faster, and nothing was said of the version.
-            Err(status) if status.reason == "Conflict" => {}
-            Err(status) => return Err(status),
-        }
-    }
-    Err(Status::modified(&address.resource, &address.name))
+    let written = cluster.scale(&address.resource, address.key(), scaling, write).await?;
+    let (scale, _) = scale_of(address, &written.object)?;
+    Ok(shown(call, scale, &written.warnings))
 }
 
-fn scaling(resource: &Resource) -> Result<&Scale, Status> {
-    resource.strategy.scale().ok_or_else(Status::no_such_resource)
+fn scale_of(address: &Address, object: &Object) -> Result<(Json, bool), Status> {
+    let strategy = &address.resource.strategy;
+    let scale = strategy.scale().ok_or_else(Status::no_such_resource)?;
+    scale.of(&strategy.from_stored(object.json())).map_err(Status::bad_request)
 }
 
-fn scale_of(address: &Address, object: &Object) -> Result<Json, Status> {
-    let shown = address.resource.strategy.from_stored(object.json());
-    let scale = scaling(&address.resource)?;
-    let found = scale.of(&shown).map_err(Status::bad_request)?;
-    found.ok_or_else(|| {
-        let path = scale.spec_keys().join(".");
-        Status::internal(format!("the spec replicas field \".{path}\" does not exist"))
-    })
-}
-
-fn shown(call: &Call, scale: &Json) -> Result<Response, Status> {
-    let mut whole = scale.clone();
-    whole.insert("apiVersion".to_owned(), "autoscaling/v1".into());
-    whole.insert("kind".to_owned(), "Scale".into());
-    Ok(respond::value(StatusCode::OK, &Value::Object(whole), call.output))
+fn shown(call: &Call, mut scale: Json, warnings: &[String]) -> Response {
+    scale.insert("apiVersion".to_owned(), "autoscaling/v1".into());
+    scale.insert("kind".to_owned(), "Scale".into());
+    let mut response = respond::value(StatusCode::OK, &Value::Object(scale), call.output);
+    respond::add_warnings(response.headers_mut(), warnings);
+    response
 }

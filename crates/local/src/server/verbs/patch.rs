@@ -15,8 +15,10 @@ use crate::server::{
     verbs::shown,
 };
 
-const JSON: &str = "application/json-patch+json";
-const MERGE: &str = "application/merge-patch+json";
+/// A list of operations.
+pub(crate) const JSON: &str = "application/json-patch+json";
+/// The members that change.
+pub(crate) const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 /// Server-side apply.
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
