@@ -9,7 +9,7 @@ use super::{
 use crate::{
     custom::{self, UNCHECKED},
     field::{ErrorKind, ErrorList, FieldError, Path},
-    json::{at, list},
+    json::{at, list, text},
     names,
     strategy::{Column, Json, Strategy, WriteContext, keep},
 };
@@ -72,7 +72,9 @@ impl CustomStrategy {
         if !self.schema.any(&|schema| !schema.rules.is_empty()) {
             return;
         }
-        if errors.iter().any(is_blocking) {
+        // What is wrong with the name is found elsewhere, and is in the way all the same.
+        let is_nameless = text(object, &["metadata", "name"]).is_empty();
+        if is_nameless || errors.iter().any(is_blocking) {
             errors.push(FieldError::invalid(&Path::new("<nil>"), Value::Null, UNCHECKED));
         } else {
             errors.extend(rules::check(&self.schema, object, old));

@@ -88,7 +88,7 @@ fn of_spec(definition: &Json) -> ErrorList {
     for (index, version) in versions.iter().enumerate() {
         if !version["schema"]["openAPIV3Schema"].is_object() {
             let path = path.child("versions").index(index).child("schema.openAPIV3Schema");
-            errors.push(FieldError::required(&path, "schemas are required"));
+            errors.push(FieldError::required(&path, ""));
         }
     }
     let shared = Shared::of(versions);

@@ -149,7 +149,10 @@ pub(super) fn begin_deletion(scene: &Scene<'_>, old: &Arc<Object>) -> Result<Opt
         return Ok(is_held.then(|| Plan::unchanged(old)));
     }
     let meta = metadata::metadata(&mut object);
+    let generation = meta.get("generation").cloned().unwrap_or_default();
     metadata::mark_deleting(meta, scene.context.now, 0);
+    // As upstream: definitions are marked in a way of their own.
+    meta.insert("generation".to_owned(), generation);
     meta.remove("deletionGracePeriodSeconds");
     let finalizers = meta.entry("finalizers").or_insert_with(|| Value::Array(Vec::new()));
     if let Value::Array(finalizers) = finalizers

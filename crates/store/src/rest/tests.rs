@@ -137,7 +137,7 @@ fn updates_must_be_based_on_what_is_there() {
     let loose = world.update("leases", None, ("n", "l"), map(lease)).unwrap_err();
     assert_eq!(
         loose.message,
-        "Lease.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0x0: \
+        "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: \
          must be specified for an update"
     );
 }

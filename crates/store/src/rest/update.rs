@@ -284,10 +284,11 @@ fn check_version(scene: &Scene<'_>, name: &str, object: &Json, old: &Object) -> 
             let error = FieldError {
                 kind: ErrorKind::Invalid,
                 path: Path::new("metadata").child("resourceVersion"),
-                // Upstream prints an unsigned zero the way Go does.
-                body: "Invalid value: 0x0: must be specified for an update".to_owned(),
+                body: "Invalid value: 0: must be specified for an update".to_owned(),
             };
-            Err(Status::invalid(scene.resource, name, &vec![error]))
+            // Upstream names the resource here, not the kind.
+            let resource = (&*scene.resource.group, &*scene.resource.plural);
+            Err(Status::invalid_kind(resource, name, &vec![error]))
         }
         _ => Ok(()),
     }
