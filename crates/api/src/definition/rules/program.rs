@@ -212,7 +212,8 @@ impl Programs {
         unknown.sort();
         let unsupported = unknown.into_iter().next().map(|name| format!("the function {name}"));
         let expressions = rule.iter_mut().chain(message.iter_mut().flatten());
-        let needs_sorted = expressions.fold(false, |is, it| unordered::rewrite(it) || is);
+        // All of them are rewritten, not only those up to the first that needs it.
+        let needs_sorted = expressions.map(unordered::rewrite).filter(|it| *it).count() > 0;
         Self { rule, message, uses_old, unsupported, needs_sorted }
     }
 
