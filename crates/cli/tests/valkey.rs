@@ -251,6 +251,21 @@ async fn an_order_of_an_earlier_leader_is_neither_kept_nor_said() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Valkey"]
+async fn an_order_that_was_decided_before_it_could_be_said_is_not_said_after_a_later_one() {
+    let valkey = Valkey::start();
+    let version = format!("{:020}{:010}{:010}0", 9, 1, 0);
+    valkey.ask(&format!("HSET lockstep:{{a-job}}:order version {version} frame later"));
+    let bus = Bus::new(at(&valkey), key());
+    let mut leader = Leader::off_air(bus, &terms(1), 1, None).await;
+    let mut record = leader.gang.record();
+    record.wait_for(|record| record.revision > 0).await.unwrap();
+    leader.go_on_air();
+    assert_eq!(leader.happening().await, Happening::SteppedDown(9));
+    assert!(valkey.ask("HGET lockstep:{a-job}:order frame").contains("later"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Valkey"]
 async fn a_record_is_written_exactly_when_it_may_be() {
     let valkey = Valkey::start();
     let store = Bus::new(at(&valkey), key()).store();

@@ -74,14 +74,29 @@ impl Leader {
         fence: u64,
         stored: Option<Record>,
     ) -> Self {
+        let leader = Self::off_air(bus, terms, fence, stored).await;
+        leader.go_on_air();
+        leader
+    }
+
+    /// Leads from what it is told, and says nothing before it is on air.
+    pub(crate) async fn off_air(
+        bus: Arc<Bus>,
+        terms: &Terms,
+        fence: u64,
+        stored: Option<Record>,
+    ) -> Self {
         let (tell, happenings) = mpsc::unbounded_channel();
         let gang = Gang::lead((JOB, bus.key()), terms.clone(), (fence, stored), bus.store(), tell);
         for slot in 0..terms.slots {
             gang.pod_seen(&format!("pod-{slot}"), slot, 1).await;
         }
         gang.pods_known().await;
-        bus.add(JOB, gang.clone());
         Self { bus, gang, happenings }
+    }
+
+    pub(crate) fn go_on_air(&self) {
+        self.bus.add(JOB, self.gang.clone());
     }
 
     pub(crate) fn record(&self) -> Record {

@@ -176,7 +176,10 @@ async fn look_after(
         }
         if let Some(order) = told(&record) {
             let saying = Saying { version: order_version(&order), frame: gang.frame(order) };
-            SAY.call(&mut commands, &[call(&keys.order, &saying, &kept, "once")]).await?;
+            let answers =
+                SAY.call(&mut commands, &[call(&keys.order, &saying, &kept, "once")]).await?;
+            // Nobody may have said it yet: a leader that is on air late has not.
+            step_down_for(gang, answers.into_iter().next().flatten()).await;
         }
     }
 }
