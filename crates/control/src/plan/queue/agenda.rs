@@ -20,8 +20,9 @@ const SHAPES_AT_ONCE: usize = 64;
 /// When there are more, for how long they are left alone then: for each shape, and at the most.
 const REST_PER_SHAPE: Duration = Duration::from_millis(1);
 const REST_MAX: Duration = Duration::from_secs(1);
-/// How far apart writes of the status of one queue are.
-const STATUS_APART: Duration = Duration::from_millis(100);
+/// How far apart writes of the status of one queue are: upstream counts for a second before it
+/// writes.
+const STATUS_APART: Duration = Duration::from_millis(500);
 
 /// What is to be done, and when.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,7 @@ use super::{
     Settings, Why,
     amount::{self, Amounts, FlavorResource},
     conditions,
-    ledger::Held,
+    ledger::{Held, Standing},
     pending::Rank,
     request::{self, Need},
     wait::Scope,
@@ -181,6 +181,20 @@ impl Entry {
             at: queued_at(&self.object, by),
             uid: self.uid.clone(),
             key: Key::of(&self.object.metadata),
+        }
+    }
+
+    /// Where it stands among those who hold something.
+    pub(super) fn standing(&self, key: &Key) -> Standing {
+        let reserved = conditions::of(&self.object, kinds::QUOTA_RESERVED);
+        let reserved = reserved.filter(|it| it.status == "True");
+        // One whose admission is still being written is the most recent of all.
+        let reserved_at = reserved.map_or(Timestamp::MAX, |it| it.last_transition_time.0);
+        Standing {
+            priority: self.priority(),
+            reserved_at: Reverse(reserved_at),
+            uid: self.uid.clone(),
+            key: key.clone(),
         }
     }
 

@@ -1,9 +1,13 @@
 //! Who uses how much of what, and what is left: sums per ClusterQueue and per cohort.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+use itertools::Itertools;
+use jiff::Timestamp;
 
 use super::{
     amount::{self, Amounts, FlavorResource},
@@ -32,10 +36,10 @@ pub(super) struct Book {
     pub admitted: Amounts,
     /// How many workloads hold something, and how many of them are admitted.
     pub counts: Counts,
-    /// Who holds what.
-    holders: BTreeMap<FlavorResource, BTreeMap<Key, i64>>,
-    /// How many of those that hold something have which priority.
-    priorities: BTreeMap<i32, usize>,
+    /// Who holds what, in the order in which they would give way.
+    holders: BTreeMap<FlavorResource, BTreeMap<Arc<Standing>, i64>>,
+    /// All that may have been told to go, and some that stay after all.
+    leaving: BTreeSet<Key>,
     /// What is taken and given back while a cycle tries things out.
     tried: Amounts,
 }
@@ -70,8 +74,17 @@ struct Cohort {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub usage: Amounts,
-    pub priority: i32,
     pub is_admitted: bool,
+    pub standing: Arc<Standing>,
+}
+
+/// Where somebody stands among those who hold something: who gives way first comes first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Standing {
+    pub priority: i32,
+    pub reserved_at: Reverse<Timestamp>,
+    pub uid: String,
+    pub key: Key,
 }
 
 impl Ledger {
@@ -127,7 +140,7 @@ impl Ledger {
     }
 
     /// Notes what a workload holds.
-    pub(super) fn hold(&mut self, queue: &Arc<str>, key: &Key, held: &Held) {
+    pub(super) fn hold(&mut self, queue: &Arc<str>, held: &Held) {
         let book = self.books.entry(Arc::clone(queue)).or_default();
         book.counts.reserving += 1;
         if held.is_admitted {
@@ -135,15 +148,15 @@ impl Ledger {
             amount::add(&mut book.admitted, &held.usage);
         }
         for (what, amount) in &held.usage {
-            book.holders.entry(what.clone()).or_default().insert(key.clone(), *amount);
+            let holders = book.holders.entry(what.clone()).or_default();
+            holders.insert(Arc::clone(&held.standing), *amount);
         }
-        *book.priorities.entry(held.priority).or_default() += 1;
         amount::add(&mut book.reserved, &held.usage);
         self.in_cohort(queue, |cohort| amount::add(&mut cohort.usage, &held.usage));
     }
 
     /// Notes that a workload holds this no more.
-    pub(super) fn release(&mut self, queue: &Arc<str>, key: &Key, held: &Held) {
+    pub(super) fn release(&mut self, queue: &Arc<str>, held: &Held) {
         let Some(book) = self.books.get_mut(queue) else { return };
         book.counts.reserving -= 1;
         if held.is_admitted {
@@ -152,19 +165,21 @@ impl Ledger {
         }
         for what in held.usage.keys() {
             let Some(holders) = book.holders.get_mut(what) else { continue };
-            holders.remove(key);
+            holders.remove(&held.standing);
             if holders.is_empty() {
                 book.holders.remove(what);
             }
         }
-        if let Some(count) = book.priorities.get_mut(&held.priority) {
-            *count -= 1;
-            if *count == 0 {
-                book.priorities.remove(&held.priority);
-            }
-        }
+        book.leaving.remove(&held.standing.key);
         amount::subtract(&mut book.reserved, &held.usage);
         self.in_cohort(queue, |cohort| amount::subtract(&mut cohort.usage, &held.usage));
+    }
+
+    /// Notes that one that holds something may have been told to go.
+    pub(super) fn leaves(&mut self, queue: &str, key: &Key) {
+        if let Some(book) = self.books.get_mut(queue) {
+            book.leaving.insert(key.clone());
+        }
     }
 
     /// Takes something for the rest of a round; a negative amount gives it back.
@@ -246,7 +261,7 @@ impl Ledger {
         let mut holders = Holders::default();
         for held in all.filter_map(|book| book.holders.get(what)) {
             let room = HOLDERS_SHOWN - holders.first.len();
-            holders.first.extend(held.iter().take(room).map(|(key, it)| (key.clone(), *it)));
+            holders.first.extend(held.iter().take(room).map(|(it, held)| (it.key.clone(), *held)));
             holders.more += held.len().saturating_sub(room);
         }
         holders
@@ -315,18 +330,23 @@ impl Book {
         self.usage(what).saturating_sub(nominal).max(0)
     }
 
-    /// Who holds some of it.
-    pub(super) fn holders_of(&self, what: &FlavorResource) -> impl Iterator<Item = &Key> {
-        self.holders.get(what).into_iter().flat_map(BTreeMap::keys)
+    /// All that may have been told to go, and some that stay after all.
+    pub(super) fn leaving(&self) -> impl Iterator<Item = &Key> {
+        self.leaving.iter()
     }
+}
 
-    /// Whether anybody of a lower priority, or of the same if `or_equal`, holds something.
-    pub(super) fn has_below(&self, priority: i32, or_equal: bool) -> bool {
-        self.priorities
-            .keys()
-            .next()
-            .is_some_and(|it| *it < priority || or_equal && *it == priority)
-    }
+/// Those of several queues that hold some of what is needed, in the order in which they would give
+/// way. Who is first is known without a look at the others.
+pub(super) fn holders<'a>(
+    books: &[&'a Book],
+    needed: &BTreeSet<FlavorResource>,
+) -> impl Iterator<Item = &'a Standing> {
+    let of_book = |book: &&'a Book| {
+        let book: &'a Book = book;
+        needed.iter().filter_map(|what| book.holders.get(what))
+    };
+    books.iter().flat_map(of_book).map(|held| held.keys().map(|it| &**it)).kmerge().dedup()
 }
 
 #[cfg(test)]
@@ -349,12 +369,15 @@ mod tests {
         Arc::new(Pool::of(&queue, &Settings::default()))
     }
 
-    fn held(amount: i64) -> Held {
-        Held { usage: Amounts::from([(what(), amount)]), priority: 0, is_admitted: true }
-    }
-
-    fn key(name: &str) -> Key {
-        Key { namespace: "ns".to_owned(), name: name.to_owned() }
+    fn held(name: &str, amount: i64) -> Held {
+        let standing = Standing {
+            priority: 0,
+            reserved_at: Reverse(Timestamp::UNIX_EPOCH),
+            uid: name.to_owned(),
+            key: Key { namespace: "ns".to_owned(), name: name.to_owned() },
+        };
+        let usage = Amounts::from([(what(), amount)]);
+        Held { usage, is_admitted: true, standing: Arc::new(standing) }
     }
 
     // rule: queueing 4.3.1
@@ -378,10 +401,10 @@ mod tests {
         for ((nominal, limit, own, other, shares), want) in cases {
             let mut ledger = Ledger::default();
             let cohort = shares.then_some("c");
-            ledger.hold(&a, &key("x"), &held(own));
+            ledger.hold(&a, &held("x", own));
             ledger.set_pool(&a, pool(nominal, limit, cohort), true);
             ledger.set_pool(&b, pool(10, None, cohort), true);
-            ledger.hold(&b, &key("y"), &held(other));
+            ledger.hold(&b, &held("y", other));
             let got = (ledger.available("a", &what()), ledger.potential("a", &what()));
             assert_eq!(got, want, "{nominal} {limit:?} {own} {other} {shares}");
         }
@@ -394,18 +417,18 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.set_pool(&a, pool(10, None, Some("c")), true);
         ledger.set_pool(&b, pool(10, None, Some("c")), true);
-        ledger.hold(&b, &key("y"), &held(7));
+        ledger.hold(&b, &held("y", 7));
         for is_open in [true, false] {
             ledger.set_pool(&b, pool(10, None, Some("c")), is_open);
             assert_eq!(ledger.available("a", &what()), 13, "{is_open}");
             assert_eq!(ledger.potential("a", &what()), 20, "{is_open}");
-            ledger.release(&b, &key("y"), &held(7));
+            ledger.release(&b, &held("y", 7));
             assert_eq!(ledger.available("a", &what()), 20, "{is_open}");
-            ledger.hold(&b, &key("y"), &held(7));
+            ledger.hold(&b, &held("y", 7));
         }
         ledger.set_pool(&b, pool(10, None, Some("d")), true);
         assert_eq!(ledger.available("a", &what()), 10);
-        ledger.release(&b, &key("y"), &held(7));
+        ledger.release(&b, &held("y", 7));
         assert_eq!(ledger.available("b", &what()), 10);
         assert_eq!(ledger.members(&ledger.tree(&b)), BTreeSet::from([b]));
     }
@@ -421,9 +444,9 @@ mod tests {
             let mut lender = (*pool(10, None, Some("c"))).clone();
             lender.quotas.get_mut(&what()).unwrap().lending_limit = Some(limit);
             ledger.set_pool(&b, Arc::new(lender), false);
-            ledger.hold(&b, &key("y"), &held(used));
+            ledger.hold(&b, &held("y", used));
             assert_eq!(ledger.available("a", &what()), want, "{limit} {used}");
-            ledger.release(&b, &key("y"), &held(used));
+            ledger.release(&b, &held("y", used));
             assert_eq!(ledger.available("a", &what()), 10 + limit.min(10), "{limit}");
         }
     }

@@ -1,7 +1,6 @@
 //! Who gives way to whom.
 
 use std::{
-    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -11,7 +10,7 @@ use lockstep_api::reasons::kueue::preempted as reasons;
 
 use super::{
     amount::{self, Amounts, FlavorResource},
-    ledger::{Book, Ledger},
+    ledger::{self, Book, Ledger, Standing},
     pool::{Reclaim, Within},
 };
 use crate::plan::Key;
@@ -27,19 +26,19 @@ pub(super) struct Preemptor<'a> {
 /// Somebody who may have to give way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
-    pub key: &'a Key,
     pub queue: &'a Arc<str>,
-    pub uid: &'a str,
-    pub priority: i32,
-    /// The time by which it stood in its queue.
-    pub at: Timestamp,
-    pub is_evicted: bool,
-    pub reserved_at: Timestamp,
+    pub standing: &'a Standing,
     pub usage: &'a Amounts,
+    pub is_evicted: bool,
 }
 
-/// What is known of somebody who holds something.
-pub(super) type Lookup<'a> = dyn Fn(&Key) -> Option<Candidate<'a>> + 'a;
+/// What is known of those who hold something.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup<'f, 'a> {
+    pub candidate: &'f dyn Fn(&Key) -> Option<Candidate<'a>>,
+    /// The time by which one stood in its queue.
+    pub queued_at: &'f dyn Fn(&Key) -> Option<Timestamp>,
+}
 
 /// Somebody who gives way.
 #[derive(Clone, Debug)]
@@ -53,37 +52,147 @@ pub(super) struct Target {
 }
 
 /// Who is to give way so that `wanted` can be had, where `needed` is what there is not enough of;
-/// nobody if that would not help. `candidate` tells of those that hold something.
+/// nobody if that would not help. `lookup` tells of those that hold something.
 pub(super) fn targets(
     ledger: &Ledger,
     preemptor: Preemptor<'_>,
     wanted: &Amounts,
     needed: &BTreeSet<FlavorResource>,
-    candidate: &Lookup<'_>,
+    lookup: Lookup<'_, '_>,
 ) -> Vec<Target> {
     let Some(book) = ledger.book(preemptor.queue) else { return Vec::new() };
-    let mut candidates = find_own(book, preemptor, needed, candidate);
+    let mut field = Field { ledger, book, preemptor, needed, lookup, borrowers: Vec::new() };
     // Whether it only takes back what is its own. Then nothing is borrowed, whoever gives way.
     let is_own = wanted.iter().all(|(what, it)| !ledger.borrows_with(preemptor.queue, what, *it));
     let is_below = needed.iter().all(|what| ledger.unused(preemptor.queue, what) > 0);
     // Others give way to nobody who borrows in the end. They are many, so that it pays to see first
     // whether one who borrows now could do without, once those of its own queue have given way.
-    if is_own || is_below && need_not_borrow(ledger, preemptor, wanted, &candidates) {
-        candidates.extend(find_others(ledger, book, preemptor, needed, candidate));
+    if is_own || is_below && field.need_not_borrow(wanted) {
+        field.ask_others();
     }
-    if candidates.is_empty() {
-        return Vec::new();
-    }
-    candidates.sort_by(|a, b| rank(a, preemptor.queue).cmp(&rank(b, preemptor.queue)));
-    let has_others = candidates.iter().any(|it| it.queue != preemptor.queue);
+    let has_others = field.of_others().next().is_some();
     let attempts: &[Attempt] = match (has_others, is_below, is_own) {
         (false, ..) | (true, false, _) => &[Attempt::Borrowing],
         (true, true, false) => &[Attempt::Within, Attempt::Borrowing],
         (true, true, true) => &[Attempt::Borrowing, Attempt::Within],
     };
     let search = Search { ledger, preemptor, wanted, needed, is_own };
-    let found = attempts.iter().map(|attempt| search.run(&candidates, *attempt));
+    let found = attempts.iter().map(|attempt| search.run(field.candidates(), *attempt));
     found.into_iter().find(|targets| !targets.is_empty()).unwrap_or_default()
+}
+
+/// Those who may have to give way. They are many where few have to, so that nobody is looked at
+/// before it is his turn.
+struct Field<'f, 'a> {
+    ledger: &'f Ledger,
+    book: &'f Book,
+    preemptor: Preemptor<'f>,
+    needed: &'f BTreeSet<FlavorResource>,
+    lookup: Lookup<'f, 'a>,
+    /// Other queues that use more than is theirs.
+    borrowers: Vec<&'f Book>,
+}
+
+impl<'f, 'a> Field<'f, 'a> {
+    /// Counts those of other queues in. Nobody of one that is stopped or broken has to give way.
+    fn ask_others(&mut self) {
+        if self.book.pool.reclaim != Reclaim::Never {
+            let borrows = |it: &&Book| self.needed.iter().any(|what| it.borrowed(what) > 0);
+            let others = self.ledger.others(self.preemptor.queue);
+            self.borrowers = others.filter(|other| other.is_open).filter(borrows).collect();
+        }
+    }
+
+    /// All, in the order in which they give way: those first who have been told to go, then those
+    /// of other queues.
+    fn candidates(&self) -> impl Iterator<Item = Candidate<'a>> {
+        let leaving_others = self.leaving(&self.borrowers, Self::gives_way);
+        let leaving = self.leaving(&[self.book], Self::gives_way_within);
+        let stay = self.of_others().chain(self.of_own()).filter(|it| !it.is_evicted);
+        leaving_others.into_iter().chain(leaving).chain(stay)
+    }
+
+    /// Whether one need not borrow, once all of its own queue have given way that may have to.
+    fn need_not_borrow(&self, wanted: &Amounts) -> bool {
+        let mut given = Amounts::new();
+        for candidate in self.of_own() {
+            amount::add(&mut given, candidate.usage);
+        }
+        wanted.iter().all(|(what, wanted)| {
+            let unused = self.ledger.unused(self.preemptor.queue, what);
+            *wanted <= unused.saturating_add(amount::of(&given, what))
+        })
+    }
+
+    /// Those of its own queue.
+    fn of_own(&self) -> impl Iterator<Item = Candidate<'a>> {
+        let priority_max = match self.book.pool.within {
+            Within::Never => None,
+            Within::LowerPriority => self.preemptor.priority.checked_sub(1),
+            Within::LowerOrNewerEqualPriority => Some(self.preemptor.priority),
+        };
+        self.of(std::slice::from_ref(&self.book), priority_max, Self::gives_way_within)
+    }
+
+    /// Those of other queues.
+    fn of_others(&self) -> impl Iterator<Item = Candidate<'a>> {
+        let priority_max = match self.book.pool.reclaim {
+            Reclaim::Never => None,
+            Reclaim::LowerPriority => self.preemptor.priority.checked_sub(1),
+            Reclaim::Any => Some(i32::MAX),
+        };
+        self.of(&self.borrowers, priority_max, Self::gives_way)
+    }
+
+    /// Those of some queues that may give way and have no higher a priority than that, in order.
+    fn of(
+        &self,
+        books: &[&'f Book],
+        priority_max: Option<i32>,
+        may: impl Fn(&Self, &Candidate<'_>) -> bool,
+    ) -> impl Iterator<Item = Candidate<'a>> {
+        ledger::holders(books, self.needed)
+            .take_while(move |it| priority_max.is_some_and(|max| it.priority <= max))
+            .filter_map(|it| (self.lookup.candidate)(&it.key))
+            .filter(move |it| may(self, it))
+    }
+
+    /// Those of some queues that may give way and have been told to go.
+    fn leaving(
+        &self,
+        books: &[&Book],
+        may: impl Fn(&Self, &Candidate<'_>) -> bool,
+    ) -> Vec<Candidate<'a>> {
+        let uses = |it: &Candidate<'_>| self.needed.iter().any(|what| it.usage.contains_key(what));
+        let all = books.iter().flat_map(|book| book.leaving()).filter_map(self.lookup.candidate);
+        let mut leaving: Vec<_> =
+            all.filter(|it| it.is_evicted && uses(it) && may(self, it)).collect();
+        leaving.sort_by(|a, b| a.standing.cmp(b.standing));
+        leaving
+    }
+
+    /// Whether one of its own queue may have to give way.
+    fn gives_way_within(&self, candidate: &Candidate<'_>) -> bool {
+        let is_below = candidate.standing.priority < self.preemptor.priority;
+        let is_equal = candidate.standing.priority == self.preemptor.priority;
+        match self.book.pool.within {
+            Within::Never => false,
+            Within::LowerPriority => is_below,
+            Within::LowerOrNewerEqualPriority => {
+                let at = || (self.lookup.queued_at)(&candidate.standing.key);
+                is_below || is_equal && at().is_some_and(|at| at > self.preemptor.at)
+            }
+        }
+    }
+
+    /// Whether one of another queue may have to give way.
+    fn gives_way(&self, candidate: &Candidate<'_>) -> bool {
+        match self.book.pool.reclaim {
+            Reclaim::Never => false,
+            Reclaim::LowerPriority => candidate.standing.priority < self.preemptor.priority,
+            Reclaim::Any => true,
+        }
+    }
 }
 
 /// Whether it may borrow in the end.
@@ -128,9 +237,13 @@ impl Given {
 }
 
 impl Search<'_> {
-    fn run(&self, candidates: &[Candidate<'_>], attempt: Attempt) -> Vec<Target> {
+    fn run<'a>(
+        &self,
+        candidates: impl Iterator<Item = Candidate<'a>>,
+        attempt: Attempt,
+    ) -> Vec<Target> {
         let mut given = Given::default();
-        let mut chosen: Vec<&Candidate<'_>> = Vec::new();
+        let mut chosen: Vec<Candidate<'_>> = Vec::new();
         let mut fits = false;
         for candidate in candidates {
             if candidate.queue != self.preemptor.queue {
@@ -140,7 +253,7 @@ impl Search<'_> {
                     continue;
                 }
             }
-            given.add(candidate);
+            given.add(&candidate);
             chosen.push(candidate);
             if self.fits(&given, attempt) {
                 fits = true;
@@ -153,14 +266,14 @@ impl Search<'_> {
         let mut at = chosen.len().saturating_sub(1);
         while at > 0 {
             at -= 1;
-            given.take_back(chosen[at]);
+            given.take_back(&chosen[at]);
             if self.fits(&given, attempt) {
                 chosen.remove(at);
             } else {
-                given.add(chosen[at]);
+                given.add(&chosen[at]);
             }
         }
-        chosen.into_iter().map(|candidate| self.target(candidate)).collect()
+        chosen.iter().map(|candidate| self.target(candidate)).collect()
     }
 
     fn target(&self, candidate: &Candidate<'_>) -> Target {
@@ -168,7 +281,7 @@ impl Search<'_> {
         let reason =
             if is_same { reasons::IN_CLUSTER_QUEUE } else { reasons::IN_COHORT_RECLAMATION };
         Target {
-            key: candidate.key.clone(),
+            key: candidate.standing.key.clone(),
             queue: Arc::clone(candidate.queue),
             is_evicted: candidate.is_evicted,
             usage: candidate.usage.clone(),
@@ -193,94 +306,9 @@ impl Search<'_> {
     }
 }
 
-/// Whether one need not borrow, once all of its own queue have given way that may have to.
-fn need_not_borrow(
-    ledger: &Ledger,
-    preemptor: Preemptor<'_>,
-    wanted: &Amounts,
-    own: &[Candidate<'_>],
-) -> bool {
-    wanted.iter().all(|(what, wanted)| {
-        let given = own.iter().map(|it| amount::of(it.usage, what));
-        let given = given.fold(0, i64::saturating_add);
-        *wanted <= ledger.unused(preemptor.queue, what).saturating_add(given)
-    })
-}
-
-/// All of its own queue that may have to give way.
-fn find_own<'a>(
-    book: &Book,
-    preemptor: Preemptor<'_>,
-    needed: &BTreeSet<FlavorResource>,
-    candidate: &Lookup<'a>,
-) -> Vec<Candidate<'a>> {
-    let is_below = |it: &Candidate<'_>| it.priority < preemptor.priority;
-    let mut found = Vec::new();
-    match book.pool.within {
-        Within::LowerPriority if book.has_below(preemptor.priority, false) => {
-            found.extend(holders(book, needed).into_iter().filter_map(candidate).filter(is_below));
-        }
-        Within::LowerOrNewerEqualPriority if book.has_below(preemptor.priority, true) => {
-            let is_newer =
-                |it: &Candidate<'_>| it.priority == preemptor.priority && it.at > preemptor.at;
-            let may = |it: &Candidate<'_>| is_below(it) || is_newer(it);
-            found.extend(holders(book, needed).into_iter().filter_map(candidate).filter(may));
-        }
-        Within::Never | Within::LowerPriority | Within::LowerOrNewerEqualPriority => {}
-    }
-    found
-}
-
-/// All of other queues that may have to give way.
-fn find_others<'a>(
-    ledger: &Ledger,
-    book: &Book,
-    preemptor: Preemptor<'_>,
-    needed: &BTreeSet<FlavorResource>,
-    candidate: &Lookup<'a>,
-) -> Vec<Candidate<'a>> {
-    let is_below = |it: &Candidate<'_>| it.priority < preemptor.priority;
-    let mut found = Vec::new();
-    // Nobody of a queue that is stopped or broken has to give way.
-    for other in ledger.others(preemptor.queue).filter(|other| other.is_open) {
-        if needed.iter().all(|what| other.borrowed(what) == 0) {
-            continue;
-        }
-        match book.pool.reclaim {
-            Reclaim::Any => found.extend(holders(other, needed).into_iter().filter_map(candidate)),
-            Reclaim::LowerPriority if other.has_below(preemptor.priority, false) => {
-                found.extend(
-                    holders(other, needed).into_iter().filter_map(candidate).filter(is_below),
-                );
-            }
-            Reclaim::LowerPriority | Reclaim::Never => {}
-        }
-    }
-    found
-}
-
-/// Those of a queue that hold some of what is needed.
-fn holders<'a>(book: &'a Book, needed: &BTreeSet<FlavorResource>) -> BTreeSet<&'a Key> {
-    needed.iter().flat_map(|what| book.holders_of(what)).collect()
-}
-
-/// The order in which they give way.
-fn rank<'a>(
-    candidate: &Candidate<'a>,
-    queue: &Arc<str>,
-) -> (bool, bool, i32, Reverse<Timestamp>, &'a str) {
-    (
-        !candidate.is_evicted,
-        candidate.queue == queue,
-        candidate.priority,
-        Reverse(candidate.reserved_at),
-        candidate.uid,
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::{cell::Cell, cmp::Reverse};
 
     use serde_json::json;
 
@@ -294,7 +322,7 @@ mod tests {
     }
 
     /// Queues `a` and `b` of one cohort with 10 each, where `b` holds `borrowed` more than it has.
-    fn ledger(own: i64, borrowed: i64) -> (Ledger, BTreeMap<Key, (Arc<str>, Amounts)>) {
+    fn ledger(own: i64, borrowed: i64) -> (Ledger, BTreeMap<Key, (Arc<str>, Held)>) {
         let pool = serde_json::from_value(json!({"spec": {
             "cohortName": "c",
             "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
@@ -308,10 +336,16 @@ mod tests {
             ledger.set_pool(&queue, Arc::clone(&pool), true);
             for nth in 0..held {
                 let key = Key { namespace: queue.to_string(), name: nth.to_string() };
+                let standing = Standing {
+                    priority: 0,
+                    reserved_at: Reverse(Timestamp::UNIX_EPOCH),
+                    uid: key.to_string(),
+                    key: key.clone(),
+                };
                 let usage = Amounts::from([(what(), 1)]);
-                let held = Held { usage: usage.clone(), priority: 0, is_admitted: true };
-                ledger.hold(&queue, &key, &held);
-                holders.insert(key, (Arc::clone(&queue), usage));
+                let held = Held { usage, is_admitted: true, standing: Arc::new(standing) };
+                ledger.hold(&queue, &held);
+                holders.insert(key, (Arc::clone(&queue), held));
             }
         }
         (ledger, holders)
@@ -321,11 +355,11 @@ mod tests {
     fn others_are_looked_at_only_where_they_would_give_way() {
         // (own use, borrowed by the other, asked for, priority) -> (give way, looked at)
         let cases = [
-            ("its own is taken back", (4, 6, 6, 1), (6, 4 + 16)),
-            ("both, so that it need not borrow", (8, 2, 4, 1), (4, 8 + 12)),
+            ("its own is taken back", (4, 6, 6, 1), (6, 1 + 6)),
+            ("both, so that it need not borrow", (8, 2, 4, 1), (4, 8 + 1 + 12 + 2)),
             ("nobody gives way to one that borrows", (10, 0, 4, 0), (0, 0)),
             ("however many others borrow", (4, 6, 9, 0), (0, 0)),
-            ("more than all of its own queue have", (4, 6, 11, 1), (0, 4)),
+            ("more than all of its own queue have", (4, 6, 11, 1), (0, 4 + 4)),
         ];
         let queue: Arc<str> = Arc::from("a");
         for (name, (own, borrowed, asked, priority), want) in cases {
@@ -333,22 +367,16 @@ mod tests {
             let looked_at = Cell::new(0);
             let candidate = |key: &Key| {
                 looked_at.set(looked_at.get() + 1);
-                let (key, (queue, usage)) = holders.get_key_value(key)?;
-                Some(Candidate {
-                    key,
-                    queue,
-                    uid: &key.name,
-                    priority: 0,
-                    at: Timestamp::UNIX_EPOCH,
-                    is_evicted: false,
-                    reserved_at: Timestamp::UNIX_EPOCH,
-                    usage,
-                })
+                let (queue, held) = holders.get(key)?;
+                let standing = &held.standing;
+                Some(Candidate { queue, standing, usage: &held.usage, is_evicted: false })
             };
             let preemptor = Preemptor { queue: &queue, priority, at: Timestamp::UNIX_EPOCH };
+            let queued_at = |_: &Key| Some(Timestamp::UNIX_EPOCH);
+            let lookup = Lookup { candidate: &candidate, queued_at: &queued_at };
             let wanted = Amounts::from([(what(), asked)]);
             let needed = BTreeSet::from([what()]);
-            let targets = targets(&ledger, preemptor, &wanted, &needed, &candidate);
+            let targets = targets(&ledger, preemptor, &wanted, &needed, lookup);
             assert_eq!((targets.len(), looked_at.get()), want, "{name}");
         }
     }

@@ -34,6 +34,7 @@ impl Queues {
         let Some(entry) = self.workloads.get(key) else { return };
         let Stand { place, verdict, timer } = self.stand(key, entry, now);
         self.put(key, place);
+        self.note_leaving(key);
         let Some(entry) = self.workloads.get_mut(key) else { return };
         if !matches!(entry.place, Place::Queued { .. }) {
             entry.verdict = verdict;
@@ -73,6 +74,21 @@ impl Queues {
         }
     }
 
+    /// Notes that a workload holds what it has for not much longer, if that is so.
+    fn note_leaving(&mut self, key: &Key) {
+        let Some(entry) = self.workloads.get(key) else { return };
+        if let Place::Holding(holding) = &entry.place
+            && self.is_leaving(key, entry)
+        {
+            self.ledger.leaves(&holding.queue, key);
+        }
+    }
+
+    /// Whether a workload was told to go, or is to be.
+    pub(super) fn is_leaving(&self, key: &Key, entry: &Entry) -> bool {
+        entry.is_evicted() || self.agenda.orders.contains_key(key)
+    }
+
     /// Something has changed for a ClusterQueue and those it shares with.
     pub(super) fn wake_tree(&mut self, queue: &Arc<str>) {
         let tree = self.ledger.tree(queue);
@@ -101,9 +117,9 @@ impl Queues {
             let queue: Arc<str> = Arc::from(admission.cluster_queue.as_str());
             let held = Held {
                 usage: entry::usage(&entry.object, admission),
-                priority: entry.priority(),
                 is_admitted: entry.is_admitting()
                     || conditions::is_true(&entry.object, kinds::ADMITTED),
+                standing: Arc::new(entry.standing(key)),
             };
             let flavors: BTreeSet<&str> = admission
                 .pod_set_assignments
@@ -252,7 +268,7 @@ impl Queues {
         match place {
             Place::Away => return,
             Place::Holding(Holding { queue, held, unready }) => {
-                self.ledger.hold(queue, key, held);
+                self.ledger.hold(queue, held);
                 self.by_cluster.entry(Arc::clone(queue)).or_default().insert(key.clone());
                 for scope in unready {
                     self.unready.entry(scope.clone()).or_default().insert(key.clone());
@@ -287,7 +303,7 @@ impl Queues {
         match place {
             Place::Away => return,
             Place::Holding(Holding { queue, held, unready }) => {
-                self.ledger.release(queue, key, held);
+                self.ledger.release(queue, held);
                 if let Some(others) = self.by_cluster.get_mut(queue) {
                     others.remove(key);
                     if others.is_empty() {
@@ -350,7 +366,7 @@ impl Queues {
 fn frees(old: &Holding, place: &Place) -> bool {
     let Place::Holding(new) = place else { return true };
     old.queue != new.queue
-        || old.held.priority != new.held.priority
+        || old.held.standing.priority != new.held.standing.priority
         || old
             .held
             .usage

@@ -13,11 +13,11 @@ use crate::plan::{
         amount::{self, Amounts, FlavorResource},
         assign::{Assignment, Market, Mode, Severity},
         decide,
-        entry::{Flight, FlightKind, Place, queued_at},
+        entry::{Flight, FlightKind, Holding, Place, queued_at},
         ledger::Tree,
         pending::{Parked, Rank},
         pool::Reclaim,
-        preempt::{self, Candidate, Preemptor, Target},
+        preempt::{self, Candidate, Lookup, Preemptor, Target},
         wait::Scope,
     },
 };
@@ -114,14 +114,16 @@ impl Queues {
         let rank = Arc::clone(cluster.pending.head()?);
         let entry = self.workloads.get(&rank.key)?;
         let preemptor = Preemptor { queue, priority: rank.priority.0, at: rank.at };
-        let candidate = |key: &Key| self.candidate(key).filter(|it| !gone.contains(it.key));
+        let candidate = |key: &Key| self.candidate(key).filter(|_| !gone.contains(key));
+        let queued_at = |key: &Key| self.queued_at(key);
+        let lookup = Lookup { candidate: &candidate, queued_at: &queued_at };
         // Gates are opened by nobody yet.
         let may_preempt = entry.object.spec.preemption_gates.is_empty();
         let search = |wanted: &Amounts, needed: &BTreeSet<FlavorResource>| {
             if !may_preempt {
                 return Vec::new();
             }
-            preempt::targets(&self.ledger, preemptor, wanted, needed, &candidate)
+            preempt::targets(&self.ledger, preemptor, wanted, needed, lookup)
         };
         let last = RefCell::new(None);
         let preemption = |what: &FlavorResource, amount: i64| {
@@ -165,24 +167,18 @@ impl Queues {
 
     /// What is known of somebody who may have to give way.
     fn candidate(&self, key: &Key) -> Option<Candidate<'_>> {
-        let (key, entry) = self.workloads.get_key_value(key)?;
+        let entry = self.workloads.get(key)?;
+        let Place::Holding(Holding { queue, held, .. }) = &entry.place else { return None };
+        let is_evicted = self.is_leaving(key, entry);
+        Some(Candidate { queue, standing: &held.standing, usage: &held.usage, is_evicted })
+    }
+
+    /// The time by which somebody stood in its queue that holds something now.
+    fn queued_at(&self, key: &Key) -> Option<Timestamp> {
+        let entry = self.workloads.get(key)?;
         let Place::Holding(holding) = &entry.place else { return None };
-        let conditions = entry.object.status.iter().flat_map(|status| &status.conditions);
-        let reserved = lockstep_api::reasons::kueue::workload::QUOTA_RESERVED;
-        let mut reserved = conditions.filter(|it| it.type_ == reserved && it.status == "True");
-        // One whose admission is still being written is the most recent of all.
-        let reserved_at = reserved.next().map_or(Timestamp::MAX, |it| it.last_transition_time.0);
         let layers = self.layers(&entry.object, Some(&holding.queue), std::iter::empty());
-        Some(Candidate {
-            key,
-            queue: &holding.queue,
-            uid: &entry.uid,
-            priority: holding.held.priority,
-            at: queued_at(&entry.object, layers.requeued_by(self.settings.wait.as_ref())),
-            is_evicted: entry.is_evicted() || self.agenda.orders.contains_key(key),
-            reserved_at,
-            usage: &holding.held.usage,
-        })
+        Some(queued_at(&entry.object, layers.requeued_by(self.settings.wait.as_ref())))
     }
 
     fn process(&mut self, nominee: &Nominee, round: &mut Round, now: Timestamp, cycle: &mut Cycle) {
@@ -306,6 +302,7 @@ impl Queues {
                 round.moved.insert(self.ledger.tree(&nominee.queue));
                 let order = Order { target: target.clone(), preemptor: nominee.rank.key.clone() };
                 self.agenda.orders.insert(key.clone(), order);
+                self.ledger.leaves(&target.queue, key);
                 self.agenda.has_orders = true;
             }
         }
