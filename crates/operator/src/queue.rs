@@ -321,6 +321,9 @@ impl Controller {
                 self.decisions.send_finalizers(finalizers);
             }
         }
+        for (queue, number) in self.queues.take_inadmissible() {
+            self.metrics.kueue.inadmissible(&queue, number);
+        }
         for key in self.queues.take_touched() {
             self.workloads.touch(&key, now);
             if let (Some(jobs), Some(workload)) = (&mut self.jobs, self.workloads.get(&key)) {

@@ -167,6 +167,11 @@ impl KueueMetrics {
         self.gauges.gone(name);
     }
 
+    /// Notes how many wait in a ClusterQueue and are not tried before something changes.
+    pub fn inadmissible(&self, queue: &str, number: i32) {
+        self.gauges.inadmissible(queue, number);
+    }
+
     /// Notes a LocalQueue as it is now.
     pub fn local_queue_seen(&self, queue: &Arc<LocalQueue>) {
         self.gauges.local_seen(queue);

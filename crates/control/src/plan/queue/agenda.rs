@@ -58,6 +58,8 @@ pub(super) struct Agenda {
     words_next: Option<Timestamp>,
     /// Queues whose status may have to be written.
     pub statuses: Statuses,
+    /// ClusterQueues in which others may wait than before, or for something else.
+    pub counted: BTreeSet<Arc<str>>,
     pub finalizers: BTreeSet<Owner>,
     /// Finalizers that were not taken and are tried again.
     pub finalizers_later: BTreeMap<Owner, Timestamp>,

@@ -28,6 +28,8 @@ pub(super) struct Rank {
 pub(super) struct Pending {
     is_strict: bool,
     all: BTreeSet<Arc<Rank>>,
+    /// How many of them are of classes that are parked.
+    parked_len: usize,
     classes: BTreeMap<Arc<str>, Class>,
     /// The first of each class that is not parked.
     open: BTreeSet<(Arc<Rank>, Arc<str>)>,
@@ -80,6 +82,11 @@ impl Pending {
         self.all.len()
     }
 
+    /// How many are not tried before something changes for them.
+    pub(super) fn parked_len(&self) -> usize {
+        self.parked_len
+    }
+
     /// Adds somebody.
     pub(super) fn insert(&mut self, rank: &Arc<Rank>, class: &Arc<str>) {
         self.all.insert(Arc::clone(rank));
@@ -87,7 +94,8 @@ impl Pending {
         let of_class = self.classes.entry(Arc::clone(class)).or_default();
         of_class.untold.insert(rank.key.clone());
         let old = of_class.members.first().cloned();
-        of_class.members.insert(Arc::clone(rank));
+        let is_new = of_class.members.insert(Arc::clone(rank));
+        self.parked_len += usize::from(is_new && of_class.parked.is_some());
         if of_class.parked.is_none() && old.as_ref().is_none_or(|old| rank < old) {
             if let Some(old) = old {
                 self.open.remove(&(old, Arc::clone(class)));
@@ -111,7 +119,8 @@ impl Pending {
             self.block = None;
         }
         let Some(of_class) = self.classes.get_mut(class) else { return };
-        of_class.members.remove(rank);
+        let was_there = of_class.members.remove(rank);
+        self.parked_len -= usize::from(was_there && of_class.parked.is_some());
         of_class.untold.remove(&rank.key);
         self.open.remove(&(Arc::clone(rank), Arc::clone(class)));
         match of_class.members.first() {
@@ -170,7 +179,9 @@ impl Pending {
         }
         let is_news = of_class.told != Some(parked.reason);
         of_class.told = Some(parked.reason);
-        of_class.parked = Some(parked);
+        if of_class.parked.replace(parked).is_none() {
+            self.parked_len += of_class.members.len();
+        }
         self.untold.remove(class);
         let mut untold = std::mem::take(&mut of_class.untold);
         if is_news {
@@ -210,6 +221,7 @@ impl Pending {
                 parked += 1;
             }
         }
+        self.parked_len = 0;
         parked
     }
 
@@ -308,6 +320,29 @@ mod tests {
             pending.wake();
             assert_eq!(head(&pending), Some("first"), "all are tried again");
         }
+    }
+
+    #[test]
+    fn those_of_parked_classes_are_counted() {
+        let mut pending = Pending::default();
+        let (first, like, later) = (rank("first", 0, 1), rank("like", 0, 2), rank("later", 0, 3));
+        pending.insert(&first, &class("c"));
+        pending.insert(&like, &class("c"));
+        pending.insert(&rank("other", 0, 4), &class("d"));
+        assert_eq!(pending.parked_len(), 0);
+        pending.did_not_fit(&first, &class("c"), parked());
+        assert_eq!(pending.parked_len(), 2, "one that was tried and one like it");
+        pending.did_not_fit(&first, &class("c"), parked());
+        pending.insert(&later, &class("c"));
+        pending.insert(&later, &class("c"));
+        assert_eq!(pending.parked_len(), 3, "each once");
+        pending.remove(&first, &class("c"));
+        pending.remove(&first, &class("c"));
+        assert_eq!(pending.parked_len(), 2);
+        pending.wake();
+        assert_eq!(pending.parked_len(), 0);
+        pending.remove(&like, &class("c"));
+        assert_eq!((pending.parked_len(), pending.len()), (0, 2));
     }
 
     #[test]

@@ -107,6 +107,7 @@ impl Queues {
         };
         note(&mut self.agenda.ready, cluster.is_some_and(|it| it.pending.is_ready()));
         note(&mut self.agenda.blocked, cluster.is_some_and(|it| it.pending.block().is_some()));
+        self.agenda.counted.insert(Arc::clone(queue));
     }
 
     fn stand(&self, key: &Key, entry: &Entry, now: Timestamp) -> Stand {
@@ -358,6 +359,7 @@ impl Queues {
     pub(super) fn mark_cluster(&mut self, queue: &Arc<str>) {
         if self.clusters.contains_key(queue) {
             self.agenda.statuses.mark(QueueRef::Cluster(Arc::clone(queue)));
+            self.agenda.counted.insert(Arc::clone(queue));
         }
     }
 }

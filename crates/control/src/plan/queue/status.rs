@@ -51,8 +51,8 @@ impl Tally {
 }
 
 impl Queues {
-    /// Statuses of queues that are to be written, those that changed only, and each at most ten
-    /// times a second.
+    /// Statuses of queues that are to be written, those that changed only, and each at most twice a
+    /// second.
     pub fn take_statuses(&mut self, now: Timestamp) -> Vec<StatusOfQueue> {
         if !self.is_ready() {
             return Vec::new();
@@ -70,6 +70,18 @@ impl Queues {
             }
         }
         changed
+    }
+
+    /// Of ClusterQueues of which it may have changed: how many of those who wait are not tried before
+    /// something changes for them.
+    pub fn take_inadmissible(&mut self) -> Vec<(Arc<str>, i32)> {
+        let counted = std::mem::take(&mut self.agenda.counted);
+        let known = counted.into_iter().filter_map(|name| {
+            let cluster = self.clusters.get(&name)?;
+            let parked = i32::try_from(cluster.pending.parked_len()).unwrap_or(i32::MAX);
+            Some((name, parked.saturating_add(cluster.parked)))
+        });
+        known.collect()
     }
 
     /// The status of a ClusterQueue could not be written: it is tried again.

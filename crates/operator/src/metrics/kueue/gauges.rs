@@ -26,6 +26,8 @@ pub(super) struct Gauges {
     /// Whether quota and usage are told too, which may be a lot.
     pub(super) has_resources: AtomicBool,
     queues: Mutex<BTreeMap<String, Arc<ClusterQueue>>>,
+    /// How many wait in a ClusterQueue without being tried. Objects do not say.
+    inadmissible: Mutex<BTreeMap<String, i32>>,
     /// By namespace and name.
     local_queues: Mutex<BTreeMap<(String, String), Arc<LocalQueue>>>,
 }
@@ -41,6 +43,15 @@ impl Gauges {
 
     pub(super) fn gone(&self, name: &str) {
         locked(&self.queues).remove(name);
+        locked(&self.inadmissible).remove(name);
+    }
+
+    pub(super) fn inadmissible(&self, name: &str, number: i32) {
+        let mut all = locked(&self.inadmissible);
+        match all.get_mut(name) {
+            Some(known) => *known = number,
+            None => drop(all.insert(name.to_owned(), number)),
+        }
     }
 
     pub(super) fn local_seen(&self, queue: &Arc<LocalQueue>) {
@@ -64,14 +75,11 @@ impl Collector for Gauges {
         let all: Vec<Arc<ClusterQueue>> = locked(&self.queues).values().cloned().collect();
         let mut scene = Scene { all: &all, role: self.replica.role(), encoder: &mut encoder };
         scene.states()?;
-        let help = "Workloads that wait, by ClusterQueue";
-        scene.counts("pending_workloads", help, &[("status", "active")], |status| {
-            status.pending_workloads
-        })?;
+        scene.pending(&locked(&self.inadmissible))?;
         let help = "Workloads that hold quota, by ClusterQueue";
-        scene.counts("reserving_active_workloads", help, &[], |it| it.reserving_workloads)?;
+        scene.counts("reserving_active_workloads", help, |it| it.reserving_workloads)?;
         let help = "Workloads that are admitted and have not finished, by ClusterQueue";
-        scene.counts("admitted_active_workloads", help, &[], |it| it.admitted_workloads)?;
+        scene.counts("admitted_active_workloads", help, |it| it.admitted_workloads)?;
         let has_resources = self.has_resources.load(Ordering::Relaxed);
         let doors: Vec<Arc<LocalQueue>> = locked(&self.local_queues).values().cloned().collect();
         local::encode(&doors, self.replica.role(), scene.encoder, has_resources)?;
@@ -109,16 +117,31 @@ impl Scene<'_, '_> {
         write(self.encoder, "cluster_queue_status", help, samples)
     }
 
+    /// Those who wait: who is tried as soon as it is his turn, and who is not before something
+    /// changes.
+    fn pending(&mut self, inadmissible: &BTreeMap<String, i32>) -> fmt::Result {
+        let help = "Workloads that wait, by ClusterQueue and by whether they are tried";
+        let samples = self.all.iter().flat_map(|queue| {
+            let pending = queue.status.as_ref().map_or(0, |status| status.pending_workloads);
+            let name = queue.metadata.name.as_deref().unwrap_or_default();
+            // What the object says is older.
+            let parked = inadmissible.get(name).copied().unwrap_or(0).min(pending);
+            [("active", pending - parked), ("inadmissible", parked)].map(|(status, number)| {
+                (labels(queue, &[("status", status)], self.role), i64::from(number))
+            })
+        });
+        write(self.encoder, "pending_workloads", help, samples)
+    }
+
     fn counts(
         &mut self,
         name: &str,
         help: &str,
-        more: &[(&'static str, &str)],
         count: fn(&ClusterQueueStatus) -> i32,
     ) -> fmt::Result {
         let samples = self.all.iter().map(|queue| {
             let number = queue.status.as_ref().map_or(0, count);
-            (labels(queue, more, self.role), i64::from(number))
+            (labels(queue, &[], self.role), i64::from(number))
         });
         write(self.encoder, name, help, samples)
     }

@@ -179,12 +179,19 @@ fn a_cluster_queue_is_told_as_it_is_until_it_is_gone() {
         &metrics,
         &[
             of("pending_workloads", Some("active"), "7"),
+            of("pending_workloads", Some("inadmissible"), "0"),
             of("reserving_active_workloads", None, "3"),
             of("admitted_active_workloads", None, "2"),
             of("cluster_queue_status", Some("active"), "1"),
             of("cluster_queue_status", Some("pending"), "0"),
         ],
     );
+    // (of seven that wait are not tried) -> (active, inadmissible)
+    for (parked, active, inadmissible) in [(5, "2", "5"), (9, "0", "7"), (0, "7", "0")] {
+        metrics.kueue.inadmissible("cq", parked);
+        let waits = |status, number| of("pending_workloads", Some(status), number);
+        has(&metrics, &[waits("active", active), waits("inadmissible", inadmissible)]);
+    }
     metrics.kueue.cluster_queue_gone("cq");
     assert!(!text(&metrics).contains(r#"cluster_queue="cq""#));
 }
