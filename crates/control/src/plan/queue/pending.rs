@@ -47,6 +47,8 @@ struct Class {
     members: BTreeSet<Arc<Rank>>,
     /// Those that came and have been told nothing yet.
     untold: BTreeSet<Key>,
+    /// Those that have been told of the head of the queue only, and not what their class was.
+    told_of_head: BTreeSet<Key>,
     parked: Option<Parked>,
     /// The reason all of them have been told.
     told: Option<&'static str>,
@@ -122,6 +124,7 @@ impl Pending {
         let was_there = of_class.members.remove(rank);
         self.parked_len -= usize::from(was_there && of_class.parked.is_some());
         of_class.untold.remove(&rank.key);
+        of_class.told_of_head.remove(&rank.key);
         self.open.remove(&(Arc::clone(rank), Arc::clone(class)));
         match of_class.members.first() {
             None => drop(self.classes.remove(class)),
@@ -184,6 +187,7 @@ impl Pending {
         }
         self.untold.remove(class);
         let mut untold = std::mem::take(&mut of_class.untold);
+        untold.append(&mut of_class.told_of_head);
         if is_news {
             untold.extend(of_class.members.iter().map(|member| member.key.clone()));
         }
@@ -232,7 +236,11 @@ impl Pending {
         let classes = &mut self.classes;
         self.untold.retain(|name| {
             let Some(class) = classes.get_mut(name) else { return false };
-            let is_due = is_blocked || class.parked.is_some();
+            let is_parked = class.parked.is_some();
+            if is_blocked && !is_parked {
+                class.told_of_head.extend(class.untold.iter().cloned());
+            }
+            let is_due = is_blocked || is_parked;
             if is_due {
                 told.extend(std::mem::take(&mut class.untold));
             }
@@ -320,6 +328,25 @@ mod tests {
             pending.wake();
             assert_eq!(head(&pending), Some("first"), "all are tried again");
         }
+    }
+
+    #[test]
+    fn one_that_was_told_of_the_head_hears_of_its_class_too() {
+        let mut pending = Pending::default();
+        let (head, first, later) = (rank("head", 9, 0), rank("first", 0, 1), rank("later", 0, 2));
+        pending.insert(&first, &class("c"));
+        pending.did_not_fit(&first, &class("c"), parked());
+        // Something has changed, but then nobody may overtake one that has come.
+        pending.wake();
+        pending.insert(&head, &class("d"));
+        pending.insert(&later, &class("c"));
+        let told = pending.wait_for(&head, Vec::new());
+        assert_eq!(told, std::slice::from_ref(&later.key), "the first has heard of its class");
+        pending.remove(&head, &class("d"));
+        let told = pending.did_not_fit(&first, &class("c"), parked());
+        assert_eq!(told, std::slice::from_ref(&later.key), "what the first was told before");
+        pending.wake();
+        assert!(pending.did_not_fit(&first, &class("c"), parked()).is_empty(), "once is enough");
     }
 
     #[test]

@@ -72,8 +72,8 @@ impl Queues {
         changed
     }
 
-    /// Of ClusterQueues of which it may have changed: how many of those who wait are not tried before
-    /// something changes for them.
+    /// How many of those who wait are not tried before something changes for them, of ClusterQueues
+    /// of which that may be another number than it was.
     pub fn take_inadmissible(&mut self) -> Vec<(Arc<str>, i32)> {
         let counted = std::mem::take(&mut self.agenda.counted);
         let known = counted.into_iter().filter_map(|name| {
