@@ -1,22 +1,27 @@
 //! What must hold of all inputs holds of seeds that were changed by chance: the same chance each
-//! time, and few of them. To look for more is what libFuzzer is for.
+//! time, and few of them unless `LOCKSTEP_FUZZ_INPUTS` says how many, as `.ci/run` does. To look for
+//! more is what libFuzzer is for.
 
 use lockstep_fuzz::{TARGETS, seeds};
 
-/// How many inputs each target gets.
+/// How many inputs each target gets, if nothing else is said.
 const INPUTS: usize = 128;
+/// Where something else is said.
+const INPUTS_SAID: &str = "LOCKSTEP_FUZZ_INPUTS";
 
 /// Longer seeds are cut: long inputs are not what is looked for here.
 const LENGTH_MAX: usize = 2048;
 
 #[test]
 fn all_targets_take_seeds_that_were_changed_by_chance() {
+    let said = std::env::var(INPUTS_SAID).ok();
+    let inputs = said.map_or(INPUTS, |said| said.parse().expect("it is a number"));
     for target in TARGETS {
         let seeds = seeds::of(target.name).expect("the repository can be read");
         let words = seeds::words(target.name).expect("the repository can be read");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut chance = Chance(0x9e37_79b9_7f4a_7c15);
-        for _ in 0..INPUTS {
+        for _ in 0..inputs {
             let input = changed(&mut chance, &seeds, &words);
             let shown = String::from_utf8_lossy(&input).into_owned();
             let fed = std::panic::catch_unwind(|| (target.feed)(&input));

@@ -90,8 +90,7 @@ fn targets() -> Result<Vec<String>> {
 fn build(options: &Options, targets: &[String]) -> Result<()> {
     let started = Instant::now();
     // Of the whole workspace, though little of it is built: what others made is then built with the
-    // very features it has been built with before, which is to say, not again. But for what
-    // compiles C, which libFuzzer's crate has done in parallel, and for what uses that.
+    // very features it has been built with before, which is to say, not again.
     let words = "build --locked --workspace --features lockstep-fuzz/programs --profile";
     let mut command = shell::cargo(words.split(' '));
     command.arg(if options.optimised { "fuzz" } else { "dev" });

@@ -143,7 +143,11 @@ async fn queues(client: &Client, configuration: &Configuration) -> Result<Option
         info!("no queues: the cluster does not know their kinds; see `lockstep manifests`");
         return Ok(None);
     }
-    Ok(Some(QueueOptions::default().configured(&configuration.queueing)))
+    let has_runtime_classes = process::knows_runtime_classes(client)
+        .await
+        .map_err(|error| exit::or(error.into(), Exit::Cluster))?;
+    let options = QueueOptions { has_runtime_classes, ..QueueOptions::default() };
+    Ok(Some(options.configured(&configuration.queueing)))
 }
 
 /// Tasks that serve; they end with this.

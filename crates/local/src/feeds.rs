@@ -1,7 +1,7 @@
 //! The watches that the parts of a cluster share.
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, Service};
+use k8s_openapi::api::core::v1::{LimitRange, Namespace, Node, Pod, Service};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -28,6 +28,8 @@ pub struct Feeds {
     pub services: Feed<Service>,
     /// All namespaces.
     pub namespaces: Feed<Namespace>,
+    /// All LimitRanges.
+    pub limit_ranges: Feed<LimitRange>,
     /// All ResourceFlavors.
     pub flavors: Feed<ResourceFlavor>,
     /// All ClusterQueues.
@@ -53,6 +55,7 @@ impl Feeds {
             jobsets: Feed::start(Api::all(client.clone()), config()),
             services: Feed::start(Api::all(client.clone()), config()),
             namespaces: Feed::start(Api::all(client.clone()), config()),
+            limit_ranges: Feed::start(Api::all(client.clone()), config()),
             flavors: Feed::start(Api::all(client.clone()), config()),
             cluster_queues: Feed::start(Api::all(client.clone()), config()),
             local_queues: Feed::start(Api::all(client.clone()), config()),
@@ -76,6 +79,9 @@ impl Feeds {
             local_queues: self.local_queues.clone(),
             workloads: self.workloads.clone(),
             namespaces: self.namespaces.clone(),
+            limit_ranges: self.limit_ranges.clone(),
+            // No RuntimeClass is served here: a process has no overhead.
+            runtime_classes: None,
             jobs: Some(jobs),
         }
     }

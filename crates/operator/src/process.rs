@@ -3,18 +3,21 @@
 //!
 //! Jobs belong to the cluster's own controllers. What comes on top of them is ours.
 
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use futures::future::select_all;
 use http::{HeaderValue, Request};
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::ListParams;
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use lockstep_api::jobset::JobSet;
 use lockstep_api::kueue;
 use lockstep_api::labels::jobset as labels;
 use lockstep_restart::place::Place;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -84,6 +87,18 @@ pub enum Obstacle {
         api_version()
     )]
     NoJobSets,
+    /// It may not see what it has to.
+    #[error(
+        "it may not list {what}, which queues need; `lockstep manifests --only rbac` prints \
+             what an operator must be allowed to do"
+    )]
+    Forbidden {
+        /// A kind, in the plural.
+        what: &'static str,
+        /// What the cluster says.
+        #[source]
+        source: kube::Error,
+    },
 }
 
 /// Finds out whether an operator can work on a cluster.
@@ -123,6 +138,36 @@ pub async fn knows_queues(client: &Client) -> Result<bool, Obstacle> {
     let resources: Vec<&Value> = known["resources"].as_array().into_iter().flatten().collect();
     let serves = |plural: &str| resources.iter().any(|resource| resource["name"] == plural);
     Ok(kueue::KINDS.iter().all(|kind| serves(kind.plural)))
+}
+
+/// Whether a cluster has RuntimeClasses, which add to what pods ask for as LimitRanges do. Without
+/// these, nobody could be told what is free.
+///
+/// # Errors
+/// When it does not answer, or the operator may not see them.
+pub async fn knows_runtime_classes(client: &Client) -> Result<bool, Obstacle> {
+    lists::<LimitRange>(client, "limitranges").await?;
+    lists::<RuntimeClass>(client, "runtimeclasses").await
+}
+
+/// Whether a kind is there to be listed.
+async fn lists<K>(client: &Client, what: &'static str) -> Result<bool, Obstacle>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let all: Api<K> = Api::all(client.clone());
+    match all.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(source @ kube::Error::Api(_)) if is_forbidden(&source) => {
+            Err(Obstacle::Forbidden { what, source })
+        }
+        Err(error) => Err(Obstacle::Unreachable(error)),
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
 }
 
 /// The Lease of Kueue, for an operator that agrees with others by `lease`. Where Kueue may run, it
@@ -178,7 +223,7 @@ impl Operator {
         };
         let mut controllers = Vec::new();
         if let Some(wanted) = queues {
-            let followed = queue_feeds(&client, &feeds, config);
+            let followed = queue_feeds(&client, &feeds, wanted.has_runtime_classes, config);
             let wanted = QueueOptions { instance: instance.clone(), leadership: admits, ..wanted };
             controllers.push(queue::spawn(&admitting, &followed, metrics, wanted));
         }
@@ -223,6 +268,7 @@ impl Operator {
 fn queue_feeds(
     client: &Client,
     shared: &jobset::Feeds,
+    has_runtime_classes: bool,
     config: impl Fn() -> watcher::Config,
 ) -> queue::Feeds {
     let jobs = queue::JobFeeds {
@@ -237,6 +283,9 @@ fn queue_feeds(
         local_queues: Feed::start(Api::all(client.clone()), config()),
         workloads: Feed::start(Api::all(client.clone()), config()),
         namespaces: Feed::start(Api::all(client.clone()), config()),
+        limit_ranges: Feed::start(Api::all(client.clone()), config()),
+        runtime_classes: has_runtime_classes
+            .then(|| Feed::start(Api::all(client.clone()), config())),
         jobs: Some(jobs),
     }
 }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{LimitRange, Namespace};
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Client;
 use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
 use lockstep_control::plan::queue::{Decision, Queues, Settings};
@@ -56,6 +57,8 @@ pub struct QueueOptions {
     pub writes_max: usize,
     /// Whether quota and usage of ClusterQueues are among the metrics.
     pub has_resource_metrics: bool,
+    /// Whether the cluster has RuntimeClasses.
+    pub has_runtime_classes: bool,
 }
 
 impl Default for QueueOptions {
@@ -70,6 +73,7 @@ impl Default for QueueOptions {
             limits: Limits { passes_max: 32, requests_max: 8, pass_time_max },
             writes_max: 64,
             has_resource_metrics: false,
+            has_runtime_classes: false,
         }
     }
 }
@@ -87,6 +91,10 @@ pub struct Feeds {
     pub workloads: Feed<Workload>,
     /// All namespaces.
     pub namespaces: Feed<Namespace>,
+    /// All LimitRanges, for what they add to pods.
+    pub limit_ranges: Feed<LimitRange>,
+    /// All RuntimeClasses, for what they add to pods; nothing where there are none.
+    pub runtime_classes: Option<Feed<RuntimeClass>>,
     /// What concerns jobs; without it Workloads are somebody else's to make.
     pub jobs: Option<JobFeeds>,
 }
@@ -104,6 +112,7 @@ pub fn spawn(
     inbox.listen(&feeds.cluster_queues, |_| true, Message::ClusterQueue);
     inbox.listen(&feeds.local_queues, |_| true, Message::LocalQueue);
     inbox.listen(&feeds.namespaces, |_| true, Message::Namespace);
+    inbox.listen(&feeds.limit_ranges, |_| true, Message::LimitRange);
     inbox.listen(&feeds.workloads, |_| true, Message::Workload);
     let jobs = feeds.jobs.as_ref().map(|feeds| {
         let settings = (options.jobs, options.limits, options.instance.as_str());
@@ -119,9 +128,14 @@ pub fn spawn(
         limits: options.limits,
         shared: (),
     };
+    let mut queues = Queues::new(options.settings);
+    match &feeds.runtime_classes {
+        Some(classes) => inbox.listen(classes, |_| true, Message::RuntimeClass),
+        None => queues.runtime_classes_listed(),
+    }
     let controller = Controller {
         metrics: Arc::clone(metrics),
-        queues: Queues::new(options.settings),
+        queues,
         workloads: Workloads::new(options.workloads),
         leadership: options.leadership,
         decisions,
@@ -136,6 +150,8 @@ enum Message {
     ClusterQueue(Change<ClusterQueue>),
     LocalQueue(Change<LocalQueue>),
     Namespace(Change<Namespace>),
+    LimitRange(Change<LimitRange>),
+    RuntimeClass(Change<RuntimeClass>),
     Workload(Change<Workload>),
     /// What became of a decision.
     Outcome(Outcome),
@@ -232,6 +248,16 @@ impl Controller {
             }
             Message::Namespace(Change::Gone(object)) => queues.namespace_gone(&object.name, now),
             Message::Namespace(Change::Synced) => queues.namespaces_listed(),
+            Message::LimitRange(Change::Put(range)) => queues.limit_range_seen(&range, now),
+            Message::LimitRange(Change::Gone(object)) => {
+                queues.limit_range_gone(&parts(object).0, now);
+            }
+            Message::LimitRange(Change::Synced) => queues.limit_ranges_listed(),
+            Message::RuntimeClass(Change::Put(class)) => queues.runtime_class_seen(&class, now),
+            Message::RuntimeClass(Change::Gone(object)) => {
+                queues.runtime_class_gone(&object.name, now);
+            }
+            Message::RuntimeClass(Change::Synced) => queues.runtime_classes_listed(),
             Message::Workload(Change::Put(workload)) => self.workload_seen(&workload, now),
             Message::Workload(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
@@ -242,6 +268,8 @@ impl Controller {
             | Message::ClusterQueue(Change::Listing)
             | Message::LocalQueue(Change::Listing)
             | Message::Namespace(Change::Listing)
+            | Message::LimitRange(Change::Listing)
+            | Message::RuntimeClass(Change::Listing)
             | Message::Workload(Change::Listing) => {}
             Message::Outcome(outcome) => self.take_outcome(outcome, now),
             Message::Pass(News::Answer(key, answer)) => self.take_answer(&key, *answer, now),

@@ -147,6 +147,8 @@ impl QueueController {
         let labels = BTreeMap::from([(NAMESPACE_NAME.to_owned(), NAMESPACE.to_owned())]);
         self.queues.namespace_seen(NAMESPACE, &labels, now);
         self.queues.namespaces_listed();
+        self.queues.limit_ranges_listed();
+        self.queues.runtime_classes_listed();
         self.jobs.namespace_seen(NAMESPACE, &labels, now);
         self.jobs.namespaces_listed();
         for (name, value) in CLASSES {

@@ -1,8 +1,8 @@
 //! Queues: who is admitted, and what the others are told.
 
 use anyhow::{Result, ensure};
-use k8s_openapi::api::batch::v1::Job;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::{batch::v1::Job, core::v1::LimitRange};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::cases;
@@ -14,6 +14,7 @@ use crate::{
 cases!(
     a_job_waits_until_it_fits,
     what_can_never_fit_says_so,
+    what_a_limit_range_adds_to_pods_is_quota,
     a_job_that_is_deleted_gives_its_quota_back,
     a_job_gets_what_its_flavor_says_and_loses_it_again,
     a_higher_priority_goes_first_and_may_preempt,
@@ -64,6 +65,36 @@ async fn what_can_never_fit_says_so(world: World) -> Result<()> {
     same("why", message(&waits, "QuotaReserved"), words)?;
     queue.job("small", 1).await?;
     queue.until_admitted("small").await?;
+    queue.remove().await;
+    Ok(())
+}
+
+/// Pods are created with it, so that is what they need room for.
+async fn what_a_limit_range_adds_to_pods_is_quota(world: World) -> Result<()> {
+    let queue = Queue::new(&world, 3, json!({}), json!({})).await?;
+    let defaults = json!({"type": "Container", "defaultRequest": {"cpu": "2"}});
+    let range = json!({"metadata": {"name": "defaults"}, "spec": {"limits": [defaults]}});
+    let range = serde_json::from_value(range)?;
+    world.api::<LimitRange>().create(&PostParams::default(), &range).await?;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    for name in ["first", "second"] {
+        let mut plain = job(name, 1);
+        let containers = &mut plain["spec"]["template"]["spec"]["containers"];
+        containers[0]["resources"] = json!({});
+        queue.create_job(plain).await?;
+        queue.workload(name).await?;
+        if name == "first" {
+            queue.until_admitted(name).await?;
+        }
+    }
+    let workload = queue.until_admitted("first").await?;
+    let used = &workload["status"]["admission"]["podSetAssignments"][0]["resourceUsage"]["cpu"];
+    same("what is used", used, &json!("2"))?;
+    let waits = queue.until("second", ["QuotaReserved", "False", "WaitingForQuota"]).await?;
+    let words = message(&waits, "QuotaReserved");
+    ensure!(words.ends_with("1 more needed"), "it says {words:?}");
+    world.end("first", 0).await?;
+    queue.until_admitted("second").await?;
     queue.remove().await;
     Ok(())
 }

@@ -48,6 +48,8 @@ impl World {
         queues.cluster_queues_listed();
         queues.local_queues_listed();
         queues.namespaces_listed();
+        queues.limit_ranges_listed();
+        queues.runtime_classes_listed();
         queues.workloads_listed();
         Self { queues, workloads: HashMap::new(), version: 0, now, heard: 0.0 }
     }

@@ -12,6 +12,7 @@
 //! topologies are not done yet: a ClusterQueue that uses them is inactive and says so.
 
 mod activity;
+mod additions;
 mod agenda;
 mod amount;
 mod around;

@@ -68,7 +68,7 @@ const LEASES: &str = "coordination.k8s.io";
 
 /// All of it, in the order of the documentation, which says what each is for. What is created has
 /// no name that could be told before.
-const RIGHTS: [Right; 22] = [
+const RIGHTS: [Right; 24] = [
     Right::new(jobset::GROUP, &["jobsets"], &["list", "watch", "patch", "delete"]),
     Right::new(jobset::GROUP, &["jobsets/status"], &["patch"]),
     Right::new(jobset::GROUP, &["jobsets/finalizers"], &["update"]),
@@ -92,6 +92,8 @@ const RIGHTS: [Right; 22] = [
     Right::new(kueue::GROUP, &["clusterqueues/status", "localqueues/status"], &["patch"]),
     Right::new("scheduling.k8s.io", &["priorityclasses"], &["list", "watch"]),
     Right::new("", &["namespaces"], &["get", "list", "watch"]),
+    Right::new("", &["limitranges"], &["list", "watch"]),
+    Right::new("node.k8s.io", &["runtimeclasses"], &["list", "watch"]),
     Right::new(LEASES, &["leases"], &["get", "update"]).named(&[KUEUE_LEASE]),
     Right::new(LEASES, &["leases"], &["create"]),
     Right::new(LEASES, &["leases"], &["get", "update"]).named(&[JOBSET_LEASE]).here(),

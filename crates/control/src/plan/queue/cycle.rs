@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::{
     Cycle, Decision, Queues, Settings,
     decide::{self, Party},
-    entry::{Flight, FlightKind, Place},
+    entry::{Entry, Flight, FlightKind, Place},
     ledger::Tree,
 };
 use crate::plan::Key;
@@ -121,8 +121,12 @@ impl Queues {
             let Some(order) = self.agenda.orders.remove(&key) else { continue };
             let Some(entry) = entry.filter(|entry| !entry.is_evicted()) else { continue };
             let Place::Holding(holding) = &entry.place else { continue };
-            let Some(preemptor) = self.workloads.get(&order.preemptor) else { continue };
-            let Place::Queued { queue, .. } = &preemptor.place else { continue };
+            let Some((preemptor, queue)) = self.waits(&order.preemptor) else {
+                // It stays after all. Others may have counted on that it goes.
+                let queue = Arc::clone(&holding.queue);
+                self.wake_tree(&queue);
+                continue;
+            };
             let id = self.next_id;
             let victim = self.party(&entry.object, &holding.queue);
             let preemptor = self.party(&preemptor.object, queue);
@@ -134,6 +138,13 @@ impl Queues {
             }
             cycle.decisions.push(Decision::Preempt(write));
         }
+    }
+
+    /// One that waits to be tried, and its queue.
+    fn waits(&self, key: &Key) -> Option<(&Entry, &Arc<str>)> {
+        let entry = self.workloads.get(key)?;
+        let Place::Queued { queue, .. } = &entry.place else { return None };
+        Some((entry, queue))
     }
 
     fn party<'a>(

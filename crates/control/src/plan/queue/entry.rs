@@ -11,11 +11,12 @@ use lockstep_api::{
 
 use super::{
     Settings, Why,
+    additions::Additions,
     amount::{self, Amounts, FlavorResource},
     conditions,
     ledger::{Held, Standing},
     pending::Rank,
-    request::{self, Need},
+    request::{self, Need, Request},
     wait::Scope,
 };
 use crate::plan::Key;
@@ -27,6 +28,8 @@ pub(super) struct Entry {
     pub uid: String,
     pub version: u64,
     pub needs: Arc<Vec<Need>>,
+    /// What is wrong with them.
+    pub fault: Option<String>,
     /// The same for all that fit and fail alike.
     pub class: Arc<str>,
     pub place: Place,
@@ -64,6 +67,16 @@ pub(super) struct Holding {
     pub queue: Arc<str>,
     pub held: Held,
     pub unready: BTreeSet<Scope>,
+}
+
+impl Holding {
+    /// Whether as much is held of the same queue, whatever else has changed.
+    pub(super) fn holds_as(&self, other: &Self) -> bool {
+        let (held, others) = (&self.held, &other.held);
+        self.queue == other.queue
+            && held.usage == others.usage
+            && held.is_admitted == others.is_admitted
+    }
 }
 
 /// What was decided and has not been answered.
@@ -113,13 +126,14 @@ pub(super) enum Found {
 }
 
 impl Entry {
-    pub(super) fn new(object: &Arc<Workload>, settings: &Settings) -> Self {
-        let needs = request::needs(object, settings);
+    pub(super) fn new(object: &Arc<Workload>, settings: &Settings, additions: &Additions) -> Self {
+        let Request { needs, fault } = request::of(object, settings, additions);
         Self {
             uid: object.metadata.uid.clone().unwrap_or_default(),
             version: version(&object.metadata),
             class: class(object, &needs),
             needs: Arc::new(needs),
+            fault,
             object: Arc::clone(object),
             place: Place::Away,
             local: local_queue(object),
@@ -133,18 +147,30 @@ impl Entry {
     }
 
     /// Takes a newer version.
-    pub(super) fn renew(&mut self, object: &Arc<Workload>, settings: &Settings) {
+    pub(super) fn renew(
+        &mut self,
+        object: &Arc<Workload>,
+        settings: &Settings,
+        additions: &Additions,
+    ) {
         let (old, new) = (&self.object, object);
         let reclaimable = |it: &Workload| it.status.as_ref().map(|it| it.reclaimable_pods.clone());
-        if old.spec != new.spec
-            || reclaimable(old).unwrap_or_default() != reclaimable(new).unwrap_or_default()
-        {
-            let needs = request::needs(object, settings);
-            self.class = class(object, &needs);
-            self.needs = Arc::new(needs);
-        }
+        let asks_else = old.spec != new.spec
+            || reclaimable(old).unwrap_or_default() != reclaimable(new).unwrap_or_default();
         self.version = version(&object.metadata);
         self.object = Arc::clone(object);
+        if asks_else {
+            self.ask(settings, additions);
+        }
+    }
+
+    /// Counts anew what it asks for; whether that is something else.
+    pub(super) fn ask(&mut self, settings: &Settings, additions: &Additions) -> bool {
+        let Request { needs, fault } = request::of(&self.object, settings, additions);
+        let is_news = needs != *self.needs || fault != self.fault;
+        self.class = class(&self.object, &needs);
+        (self.needs, self.fault) = (Arc::new(needs), fault);
+        is_news
     }
 
     pub(super) fn priority(&self) -> i32 {

@@ -175,6 +175,17 @@ impl Ledger {
         self.in_cohort(queue, |cohort| amount::subtract(&mut cohort.usage, &held.usage));
     }
 
+    /// Notes where one stands by now that holds what it has held.
+    pub(super) fn rank(&mut self, queue: &str, held: &Held, standing: &Arc<Standing>) {
+        let Some(book) = self.books.get_mut(queue) else { return };
+        for what in held.usage.keys() {
+            let Some(holders) = book.holders.get_mut(what) else { continue };
+            if let Some(amount) = holders.remove(&held.standing) {
+                holders.insert(Arc::clone(standing), amount);
+            }
+        }
+    }
+
     /// Notes that one that holds something may have been told to go.
     pub(super) fn leaves(&mut self, queue: &str, key: &Key) {
         if let Some(book) = self.books.get_mut(queue) {

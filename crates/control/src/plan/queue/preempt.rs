@@ -65,10 +65,13 @@ pub(super) fn targets(
     // Whether it only takes back what is its own. Then nothing is borrowed, whoever gives way.
     let is_own = wanted.iter().all(|(what, it)| !ledger.borrows_with(preemptor.queue, what, *it));
     let is_below = needed.iter().all(|what| ledger.unused(preemptor.queue, what) > 0);
+    if is_own || is_below {
+        field.ask_others();
+    }
     // Others give way to nobody who borrows in the end. They are many, so that it pays to see first
     // whether one who borrows now could do without, once those of its own queue have given way.
-    if is_own || is_below && field.need_not_borrow(wanted) {
-        field.ask_others();
+    if !is_own && !field.borrowers.is_empty() && !field.need_not_borrow(wanted) {
+        field.borrowers.clear();
     }
     let has_others = field.of_others().next().is_some();
     let attempts: &[Attempt] = match (has_others, is_below, is_own) {

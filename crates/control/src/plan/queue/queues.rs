@@ -17,6 +17,7 @@ use lockstep_api::{
 use super::{
     Around, LocalQueueAround, Owner, QueueAround, Settings, Stop, Why,
     activity::Activity,
+    additions::Additions,
     agenda::Agenda,
     conditions::{self, Said},
     entry::{self, Entry, Place},
@@ -45,6 +46,7 @@ pub struct Queues {
     pub(super) locals: BTreeMap<Key, Arc<LocalQueue>>,
     pub(super) tallies: BTreeMap<Key, Tally>,
     pub(super) namespaces: BTreeMap<String, BTreeMap<String, String>>,
+    pub(super) additions: Additions,
     pub(super) workloads: BTreeMap<Key, Entry>,
     pub(super) by_local: BTreeMap<Key, BTreeSet<Key>>,
     /// Those that hold quota, by ClusterQueue.
@@ -67,6 +69,8 @@ pub(super) struct Listed {
     clusters: bool,
     locals: bool,
     namespaces: bool,
+    ranges: bool,
+    classes: bool,
     workloads: bool,
 }
 
@@ -92,6 +96,7 @@ impl Queues {
             locals: BTreeMap::new(),
             tallies: BTreeMap::new(),
             namespaces: BTreeMap::new(),
+            additions: Additions::default(),
             workloads: BTreeMap::new(),
             by_local: BTreeMap::new(),
             by_cluster: BTreeMap::new(),
@@ -173,8 +178,9 @@ impl Queues {
 
     /// Before all is known that there is, nothing can be decided.
     pub(super) fn is_ready(&self) -> bool {
-        let Listed { flavors, clusters, locals, namespaces, workloads } = self.listed;
-        flavors && clusters && locals && namespaces && workloads
+        let Listed { flavors, clusters, locals, namespaces, ranges, classes, workloads } =
+            self.listed;
+        flavors && clusters && locals && namespaces && ranges && classes && workloads
     }
 
     /// Where it is said how a workload is waited for.

@@ -2,11 +2,18 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use k8s_openapi::api::core::v1::{PodSpec, ResourceRequirements};
 use lockstep_api::kueue::{PodSet, Workload};
 
-use super::{Settings, amount};
+use super::{Settings, additions::Additions, amount};
 use crate::plan::place::Resources;
+
+/// What a workload asks for, pod set by pod set, and what is wrong with that, if something is.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    pub needs: Vec<Need>,
+    pub fault: Option<String>,
+}
 
 /// What a pod set asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +26,37 @@ pub(super) struct Need {
     pub resources: BTreeMap<Arc<str>, i64>,
 }
 
-/// What each pod set of a workload asks for.
-pub(super) fn needs(workload: &Workload, settings: &Settings) -> Vec<Need> {
-    workload.spec.pod_sets.iter().map(|set| need(workload, set, settings)).collect()
+/// What a workload asks for, with what the cluster adds to its pods.
+pub(super) fn of(workload: &Workload, settings: &Settings, additions: &Additions) -> Request {
+    let namespace = workload.metadata.namespace.as_deref().unwrap_or_default();
+    let (mut needs, mut beyond, mut outside) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, set) in workload.spec.pod_sets.iter().enumerate() {
+        let Some(spec) = &set.template.spec else {
+            needs.push(need(workload, set, BTreeMap::new()));
+            continue;
+        };
+        let spec = additions.complete(namespace, limits_asked(spec));
+        let asked = asked(&spec);
+        beyond.extend(beyond_limits(at, &spec));
+        outside.extend(additions.faults(namespace, (at, &spec), || asked.clone()));
+        needs.push(need(workload, set, counted(&asked, settings)));
+    }
+    let fault = fault("resources validation failed", beyond)
+        .or_else(|| fault("resources didn't satisfy LimitRange constraints", outside));
+    Request { needs, fault }
 }
 
-fn need(workload: &Workload, set: &PodSet, settings: &Settings) -> Need {
+/// Faults as upstream tells of them.
+fn fault(what: &str, mut faults: Vec<String>) -> Option<String> {
+    match faults.len() {
+        0 => None,
+        1 => Some(format!("{what}: {}", faults.remove(0))),
+        _ => Some(format!("{what}: [{}]", faults.join(", "))),
+    }
+}
+
+fn need(workload: &Workload, set: &PodSet, of_one: BTreeMap<Arc<str>, i64>) -> Need {
     let count = i64::from(set.count).saturating_sub(reclaimable(workload, &set.name)).max(0);
-    let spec = set.template.spec.as_ref();
-    let of_one = spec.map(|spec| of_pod(spec, settings)).unwrap_or_default();
     let total = |amount: i64| amount.max(0).saturating_mul(count);
     let resources = of_one.into_iter().map(|(name, amount)| (name, total(amount))).collect();
     Need { name: Arc::from(set.name.as_str()), count, resources }
@@ -40,14 +69,19 @@ pub(super) fn reclaimable(workload: &Workload, set: &str) -> i64 {
     pods.find(|it| it.name == set).map_or(0, |it| i64::from(it.count).max(0))
 }
 
-/// What one pod asks for, as the settings count it.
-fn of_pod(spec: &PodSpec, settings: &Settings) -> BTreeMap<Arc<str>, i64> {
-    let Resources { cpu, memory, storage, others } = Resources::of_pod(&limits_asked(spec));
+/// What one pod asks for.
+fn asked(spec: &PodSpec) -> BTreeMap<String, i64> {
+    let Resources { cpu, memory, storage, others } = Resources::of_pod(spec);
     let named = [("cpu", cpu), ("memory", memory), ("ephemeral-storage", storage)];
-    let others = others.iter().map(|(name, amount)| (name.as_str(), *amount));
+    let named = named.into_iter().map(|(name, amount)| (name.to_owned(), amount));
+    named.chain(others).filter(|(_, amount)| *amount != 0).collect()
+}
+
+/// What one pod asks for, as the settings count it.
+fn counted(asked: &BTreeMap<String, i64>, settings: &Settings) -> BTreeMap<Arc<str>, i64> {
     let counts = |name: &str| !settings.exclude_prefixes.iter().any(|it| name.starts_with(it));
-    let asked: BTreeMap<&str, i64> =
-        named.into_iter().chain(others).filter(|(name, it)| *it != 0 && counts(name)).collect();
+    let asked = asked.iter().map(|(name, amount)| (name.as_str(), *amount));
+    let asked: BTreeMap<&str, i64> = asked.filter(|(name, _)| counts(name)).collect();
     let mut all = BTreeMap::new();
     let mut add = |name: &str, amount: i64| {
         let sum: &mut i64 = all.entry(Arc::from(name)).or_insert(0);
@@ -104,37 +138,35 @@ fn limits_asked(spec: &PodSpec) -> Cow<'_, PodSpec> {
     Cow::Owned(spec)
 }
 
-/// What is wrong with the requests of a workload, if something is.
-pub(super) fn invalid(workload: &Workload) -> Option<String> {
-    let mut wrong = Vec::new();
-    for (at, set) in workload.spec.pod_sets.iter().enumerate() {
-        let Some(spec) = set.template.spec.as_ref() else { continue };
-        let inits = spec.init_containers.iter().flatten();
-        let lists = [
-            ("initContainers", inits.collect::<Vec<_>>()),
-            ("containers", { spec.containers.iter().collect() }),
-        ];
-        for (list, containers) in lists {
-            for (index, container) in containers.into_iter().enumerate() {
-                let names = exceeding(container);
-                if !names.is_empty() {
-                    wrong.push(format!(
-                        "spec.podSets[{at}].template.spec.{list}[{index}]: Invalid value: {names:?}: \
-                         requests must not exceed its limits"
-                    ));
-                }
-            }
+/// What of the pods of a set is asked for beyond their limits.
+fn beyond_limits(set: usize, spec: &PodSpec) -> Vec<String> {
+    let path = pods_path(set);
+    let mut faults = Vec::new();
+    let mut judge = |place: &dyn Fn() -> String, resources: Option<&ResourceRequirements>| {
+        let names = resources.map(exceeding).unwrap_or_default();
+        if !names.is_empty() {
+            let place = place();
+            faults.push(format!(
+                "{path}.{place}: Invalid value: {names:?}: requests must not exceed its limits"
+            ));
         }
+    };
+    for (at, container) in spec.init_containers.iter().flatten().enumerate() {
+        judge(&|| format!("initContainers[{at}]"), container.resources.as_ref());
     }
-    match wrong.len() {
-        0 => None,
-        1 => Some(format!("resources validation failed: {}", wrong[0])),
-        _ => Some(format!("resources validation failed: [{}]", wrong.join(", "))),
+    for (at, container) in spec.containers.iter().enumerate() {
+        judge(&|| format!("containers[{at}]"), container.resources.as_ref());
     }
+    judge(&|| "resources".to_owned(), spec.resources.as_ref());
+    faults
 }
 
-fn exceeding(container: &Container) -> Vec<&str> {
-    let Some(resources) = &container.resources else { return Vec::new() };
+/// Where the spec of the pods of a set is in a workload.
+pub(super) fn pods_path(set: usize) -> String {
+    format!("spec.podSets[{set}].template.spec")
+}
+
+fn exceeding(resources: &ResourceRequirements) -> Vec<&str> {
     let limit = |name: &str| amount::read(name, resources.limits.as_ref()?.get(name)?);
     let asked = resources.requests.iter().flatten();
     let beyond = asked.filter(|(name, asked)| {
@@ -157,8 +189,7 @@ mod tests {
             "status": {"reclaimablePods": [{"name": "main", "count": reclaimable}]}
         }))
         .unwrap();
-        let mut needs = needs(&workload, settings);
-        let need = needs.remove(0);
+        let need = of(&workload, settings, &Additions::default()).needs.remove(0);
         need.resources.iter().map(|(name, amount)| (name.to_string(), *amount)).collect()
     }
 
@@ -225,7 +256,8 @@ mod tests {
         .unwrap();
         let want = "resources validation failed: spec.podSets[0].template.spec.containers[0]: \
                     Invalid value: [\"cpu\"]: requests must not exceed its limits";
-        assert_eq!(invalid(&workload).as_deref(), Some(want));
-        assert_eq!(invalid(&Workload::default()), None);
+        let fault = |workload| of(workload, &Settings::default(), &Additions::default()).fault;
+        assert_eq!(fault(&workload).as_deref(), Some(want));
+        assert_eq!(fault(&Workload::default()), None);
     }
 }

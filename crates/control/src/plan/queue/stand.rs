@@ -15,7 +15,6 @@ use super::{
     conditions,
     entry::{self, Entry, Found, Holding, Place, Verdict},
     ledger::Held,
-    request,
     wait::Scope,
 };
 use crate::plan::Key;
@@ -57,8 +56,15 @@ impl Queues {
         let Some(entry) = self.workloads.get_mut(key) else { return };
         let old = std::mem::replace(&mut entry.place, place.clone());
         entry.verdict = None;
-        self.leave(key, &old);
-        self.enter(key, &place);
+        match (&old, &place) {
+            (Place::Holding(old), Place::Holding(new)) if old.holds_as(new) => {
+                self.hold_on(key, old, new);
+            }
+            _ => {
+                self.leave(key, &old);
+                self.enter(key, &place);
+            }
+        }
         if let Place::Holding(old) = &old
             && frees(old, &place)
         {
@@ -244,8 +250,8 @@ impl Queues {
 
     fn not_yet(&self, entry: &Entry, now: Timestamp) -> Option<Why> {
         let workload = &entry.object;
-        if let Some(message) = request::invalid(workload) {
-            return Some(Why::InvalidRequests { message });
+        if let Some(message) = &entry.fault {
+            return Some(Why::InvalidRequests { message: message.clone() });
         }
         let status = workload.status.as_ref();
         let mut checks = status.into_iter().flat_map(|status| &status.admission_checks);
@@ -335,6 +341,19 @@ impl Queues {
             }
         }
         self.agenda.statuses.mark(QueueRef::Local(local));
+    }
+
+    /// One holds what it has held, but is ready by now, or stands elsewhere among the others.
+    fn hold_on(&mut self, key: &Key, old: &Holding, new: &Holding) {
+        if old.held.standing != new.held.standing {
+            self.ledger.rank(&new.queue, &old.held, &new.held.standing);
+        }
+        for scope in old.unready.difference(&new.unready) {
+            self.ready_in(scope, key);
+        }
+        for scope in new.unready.difference(&old.unready) {
+            self.unready.entry(scope.clone()).or_default().insert(key.clone());
+        }
     }
 
     /// A workload counts as not ready no more; those that waited for the last one go on.

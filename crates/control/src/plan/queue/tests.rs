@@ -1,5 +1,6 @@
 //! The scheduler as its shell uses it.
 
+mod additions;
 mod admitting;
 mod blocking;
 mod driving;
@@ -69,6 +70,8 @@ impl World {
         world.queues.cluster_queues_listed();
         world.queues.local_queues_listed();
         world.queues.namespaces_listed();
+        world.queues.limit_ranges_listed();
+        world.queues.runtime_classes_listed();
         world.queues.workloads_listed();
         world
     }

@@ -86,7 +86,7 @@ pub enum Why {
     },
     /// Its job has no pods.
     OnHold,
-    /// Its pods ask for more than their limits, or for what cannot be read.
+    /// Its pods ask for more than their limits, or for what their namespace does not allow.
     InvalidRequests {
         /// What is wrong.
         message: String,

@@ -75,7 +75,11 @@ impl Collector for Gauges {
         let all: Vec<Arc<ClusterQueue>> = locked(&self.queues).values().cloned().collect();
         let mut scene = Scene { all: &all, role: self.replica.role(), encoder: &mut encoder };
         scene.states()?;
-        scene.pending(&locked(&self.inadmissible))?;
+        match self.replica.follows() {
+            // What it knew while it led is old.
+            true => scene.pending(&BTreeMap::new())?,
+            false => scene.pending(&locked(&self.inadmissible))?,
+        }
         let help = "Workloads that hold quota, by ClusterQueue";
         scene.counts("reserving_active_workloads", help, |it| it.reserving_workloads)?;
         let help = "Workloads that are admitted and have not finished, by ClusterQueue";

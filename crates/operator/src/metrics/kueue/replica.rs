@@ -8,10 +8,17 @@ use crate::lease::Leadership;
 #[derive(Debug, Default)]
 pub(super) struct Replica(OnceLock<Leadership>);
 
+const FOLLOWER: &str = "follower";
+
 impl Replica {
     /// From now on this tells whether it leads. It is said once.
     pub(super) fn follow(&self, leadership: &Leadership) {
         drop(self.0.set(leadership.clone()));
+    }
+
+    /// Whether others may admit, and this does not.
+    pub(super) fn follows(&self) -> bool {
+        self.role() == FOLLOWER
     }
 
     /// The role, in the word that Kueue has for it.
@@ -20,7 +27,7 @@ impl Replica {
             None => "standalone",
             Some(leadership) if leadership.is_alone() => "standalone",
             Some(leadership) if leadership.may_send() => "leader",
-            Some(_) => "follower",
+            Some(_) => FOLLOWER,
         }
     }
 }

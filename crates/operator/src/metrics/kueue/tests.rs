@@ -168,12 +168,12 @@ fn an_eviction_is_counted_each_time_and_once_for_each_workload() {
 #[test]
 fn a_cluster_queue_is_told_as_it_is_until_it_is_gone() {
     let metrics = Metrics::new();
-    metrics.kueue.configure(&Leadership::never(), false);
+    metrics.kueue.configure(&Leadership::alone(), false);
     metrics.kueue.cluster_queue_seen(&queue());
     let of = |name: &str, status: Option<&str>, value: &str| {
         let status = status.map(|status| ("status", status));
         let labels: Vec<_> = [("cluster_queue", "cq")].into_iter().chain(status).collect();
-        line(name, &labels, "follower", value)
+        line(name, &labels, "standalone", value)
     };
     has(
         &metrics,
@@ -194,6 +194,19 @@ fn a_cluster_queue_is_told_as_it_is_until_it_is_gone() {
     }
     metrics.kueue.cluster_queue_gone("cq");
     assert!(!text(&metrics).contains(r#"cluster_queue="cq""#));
+}
+
+#[test]
+fn who_does_not_lead_does_not_know_who_is_tried() {
+    let metrics = Metrics::new();
+    metrics.kueue.configure(&Leadership::never(), false);
+    metrics.kueue.cluster_queue_seen(&queue());
+    metrics.kueue.inadmissible("cq", 5);
+    let of = |status, value: &str| {
+        let labels = [("cluster_queue", "cq"), ("status", status)];
+        line("pending_workloads", &labels, "follower", value)
+    };
+    has(&metrics, &[of("active", "7"), of("inadmissible", "0")]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use k8s_openapi::api::{core::v1::LimitRange, node::v1::RuntimeClass};
 use lockstep_api::kueue::{ClusterQueue, LocalQueue, ResourceFlavor, Workload};
 
 use super::{Cluster, Queues};
@@ -40,6 +41,16 @@ impl Queues {
     /// All namespaces that there are have been told.
     pub fn namespaces_listed(&mut self) {
         self.listed.namespaces = true;
+    }
+
+    /// All LimitRanges that there are have been told.
+    pub fn limit_ranges_listed(&mut self) {
+        self.listed.ranges = true;
+    }
+
+    /// All RuntimeClasses that there are have been told.
+    pub fn runtime_classes_listed(&mut self) {
+        self.listed.classes = true;
     }
 
     /// All workloads that there are have been told.
@@ -187,6 +198,36 @@ impl Queues {
         }
     }
 
+    /// Notes a version of a LimitRange.
+    pub fn limit_range_seen(&mut self, range: &Arc<LimitRange>, now: Timestamp) {
+        let Key { namespace, name } = Key::of(&range.metadata);
+        if self.additions.put_range(&namespace, &name, range) {
+            self.range_changed(&namespace, now);
+        }
+    }
+
+    /// Notes that a LimitRange is gone.
+    pub fn limit_range_gone(&mut self, key: &Key, now: Timestamp) {
+        if self.additions.remove_range(&key.namespace, &key.name) {
+            self.range_changed(&key.namespace, now);
+        }
+    }
+
+    /// Notes a version of a RuntimeClass.
+    pub fn runtime_class_seen(&mut self, class: &RuntimeClass, now: Timestamp) {
+        let name = class.metadata.name.as_deref().unwrap_or_default();
+        if self.additions.put_class(name, class) {
+            self.class_changed(name, now);
+        }
+    }
+
+    /// Notes that a RuntimeClass is gone.
+    pub fn runtime_class_gone(&mut self, name: &str, now: Timestamp) {
+        if self.additions.remove_class(name) {
+            self.class_changed(name, now);
+        }
+    }
+
     /// Notes a version of a workload.
     pub fn workload_seen(&mut self, workload: &Arc<Workload>, now: Timestamp) {
         let key = Key::of(&workload.metadata);
@@ -204,13 +245,13 @@ impl Queues {
             Some(entry) => {
                 says_else = entry.object.metadata.annotations != workload.metadata.annotations;
                 let is_news = version(&workload.metadata) != entry.version;
-                entry.renew(workload, &self.settings);
+                entry.renew(workload, &self.settings, &self.additions);
                 if is_news {
                     self.note_news(&key);
                 }
             }
             None => {
-                let entry = Entry::new(workload, &self.settings);
+                let entry = Entry::new(workload, &self.settings, &self.additions);
                 self.workloads.insert(key.clone(), entry);
             }
         }
@@ -239,10 +280,15 @@ impl Queues {
         self.waiters.retain(|_, waiter| waiter != key);
         self.backoff.succeeded(key);
         self.touched.remove(key);
-        if let Some(others) = self.by_local.get_mut(&entry.local) {
+        self.forget_local(&entry.local, key);
+    }
+
+    /// A workload is not of this LocalQueue any more.
+    fn forget_local(&mut self, local: &Key, key: &Key) {
+        if let Some(others) = self.by_local.get_mut(local) {
             others.remove(key);
             if others.is_empty() {
-                self.by_local.remove(&entry.local);
+                self.by_local.remove(local);
             }
         }
     }
@@ -300,10 +346,36 @@ impl Queues {
     }
 
     fn resettle_namespace(&mut self, name: &str, now: Timestamp) {
+        self.resettle(self.of_namespace(name), now);
+    }
+
+    fn of_namespace(&self, name: &str) -> BTreeSet<Key> {
         let first = Key { namespace: name.to_owned(), name: String::new() };
         let near = self.workloads.range(first..).take_while(|(key, _)| key.namespace == name);
-        let near: BTreeSet<Key> = near.map(|(key, _)| key.clone()).collect();
-        self.resettle(near, now);
+        near.map(|(key, _)| key.clone()).collect()
+    }
+
+    fn range_changed(&mut self, namespace: &str, now: Timestamp) {
+        self.ask_anew(self.of_namespace(namespace), now);
+    }
+
+    fn class_changed(&mut self, name: &str, now: Timestamp) {
+        let is_of = |entry: &Entry| {
+            let sets = entry.object.spec.pod_sets.iter();
+            let mut pods = sets.filter_map(|set| set.template.spec.as_ref());
+            pods.any(|pod| pod.runtime_class_name.as_deref() == Some(name))
+        };
+        let theirs = self.workloads.iter().filter(|(_, entry)| is_of(entry));
+        self.ask_anew(theirs.map(|(key, _)| key.clone()).collect(), now);
+    }
+
+    /// The pods of these will be made otherwise. What they hold already they go on holding.
+    fn ask_anew(&mut self, mut keys: BTreeSet<Key>, now: Timestamp) {
+        keys.retain(|key| {
+            let entry = self.workloads.get_mut(key);
+            entry.is_some_and(|entry| entry.ask(&self.settings, &self.additions))
+        });
+        self.resettle(keys, now);
     }
 
     fn resettle(&mut self, keys: BTreeSet<Key>, now: Timestamp) {
@@ -320,9 +392,7 @@ impl Queues {
         if local != entry.local {
             let old = entry.local.clone();
             self.put(key, Place::Away);
-            if let Some(others) = self.by_local.get_mut(&old) {
-                others.remove(key);
-            }
+            self.forget_local(&old, key);
         }
         if let Some(entry) = self.workloads.get_mut(key) {
             entry.local = local.clone();

@@ -226,3 +226,23 @@ fn kep_349_integration_scenario_2_the_next_goes_on_when_the_first_timed_out() {
     world.run();
     assert_eq!(world.holding(), BTreeSet::from(["one", "two"]));
 }
+
+#[test]
+fn an_admission_that_is_answered_lets_nobody_else_be_tried() {
+    let names = ["q", "r", "s", "t"];
+    let queues = names.map(|name| (name, gpus(9, json!({}))));
+    let mut world = World::with(blocking(), &queues);
+    for (second, name) in names.iter().enumerate() {
+        world.add(&format!("of-{name}"), name, 1, 0, i64::try_from(second).unwrap());
+    }
+    let mut cycle = world.cycle();
+    assert_eq!(cycle.visited, names.len());
+    while !cycle.decisions.is_empty() {
+        for decision in &cycle.decisions {
+            world.carry_out(decision.write());
+        }
+        cycle = world.cycle();
+        assert_eq!(cycle.visited, 0, "all wait for the pods of one");
+    }
+    assert_eq!(world.holding().len(), 1);
+}

@@ -18,6 +18,8 @@ fn nothing_is_decided_before_everything_is_known() {
     queues.cluster_queues_listed();
     queues.local_queues_listed();
     queues.namespaces_listed();
+    queues.limit_ranges_listed();
+    queues.runtime_classes_listed();
     assert!(queues.take_statuses(at(0)).is_empty() && !queues.is_ready());
     queues.workloads_listed();
     assert!(queues.is_ready());

@@ -326,6 +326,34 @@ fn one_whose_admission_is_still_being_written_gives_way_afterwards() {
     }
 }
 
+#[test]
+fn who_counted_on_one_that_stays_after_all_goes_on() {
+    let borrower = json!({"cohortName": "c", "preemption": {"withinClusterQueue": "Never"}});
+    let taker = json!({"cohortName": "c", "preemption": {"reclaimWithinCohort": "Any"}});
+    let queues = [("a", taker.clone()), ("b", borrower), ("c", taker)];
+    let queues = queues.map(|(name, more)| (name, gpus(2, more)));
+    let mut world = World::new(&queues);
+    world.add("victim", "b", 6, 0, 0);
+    let admitting = world.cycle();
+    assert!(matches!(&admitting.decisions[..], [Decision::Admit(_)]));
+    // Both need what it has, the second one counts on its going for the first.
+    world.add("first", "a", 2, 0, 1);
+    let next = world.cycle();
+    world.add("second", "c", 2, 0, 2);
+    let last = world.cycle();
+    // The first is gone before the victim can be told.
+    let first = Arc::clone(&world.workloads["first"]);
+    let uid = first.metadata.uid.clone().unwrap();
+    world.queues.workload_gone(&key("first"), &uid, world.now);
+    world.workloads.remove("first");
+    let all = admitting.decisions.iter().chain(&next.decisions).chain(&last.decisions);
+    for decision in all.filter(|it| it.write().key.name != "first") {
+        world.carry_out(decision.write());
+    }
+    world.run();
+    assert_eq!(evicted(&world), BTreeSet::from(["victim"]), "it goes for the second now");
+}
+
 // rule: queueing 4.5.1
 #[test]
 fn who_takes_back_its_own_goes_before_those_that_gave_way_to_it() {

@@ -62,6 +62,8 @@ impl Both {
         both.queues.cluster_queues_listed();
         both.queues.local_queues_listed();
         both.queues.namespaces_listed();
+        both.queues.limit_ranges_listed();
+        both.queues.runtime_classes_listed();
         both.queues.workloads_listed();
         both.tell();
         both
