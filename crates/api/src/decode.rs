@@ -211,12 +211,20 @@ fn finish(
     let kind = object.remove("kind");
     let api_version = api_version.as_ref().and_then(Value::as_str).unwrap_or_default();
     let kind = kind.as_ref().and_then(Value::as_str).unwrap_or_default();
-    if expected.schema().is_none_or(|node| !node.has_protobuf()) {
+    let is_custom = expected.schema().is_none_or(|node| !node.has_protobuf());
+    // What ended the decoding came before whatever the body says it is.
+    if is_custom && findings.fatal.is_none() {
         must_name_kind(body, api_version, kind)?;
     }
     let given = given_kind(expected, api_version, kind)?;
     check_kind(expected, given, rule)?;
-    if let Some(message) = findings.fatal.or(findings.mistyped) {
+    // Upstream says no place for its own kinds; others it checks by their schemas, and says it.
+    let place = is_custom.then(|| findings.place());
+    let stopped = findings.fatal.map(|message| match place {
+        Some(place) if !place.is_empty() => format!("{place}: {message}"),
+        _ => message,
+    });
+    if let Some(message) = stopped.or(findings.mistyped) {
         return Err(Status::bad_request(cannot_be_handled(given, expected, &message)));
     }
     let refused =

@@ -217,6 +217,36 @@ mod tests {
         );
     }
 
+    /// kubectl sends a strategic merge patch where one is taken, and a merge patch elsewhere.
+    #[test]
+    fn only_built_in_kinds_take_strategic_merge_patches() {
+        let registry = builtin::registry();
+        for (group, version, path, want) in [
+            ("batch", "v1", "/apis/batch/v1/namespaces/{namespace}/jobs/{name}", true),
+            (
+                "jobset.x-k8s.io",
+                "v1alpha2",
+                "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets/{name}",
+                false,
+            ),
+            (
+                "kueue.x-k8s.io",
+                "v1beta1",
+                "/apis/kueue.x-k8s.io/v1beta1/clusterqueues/{name}",
+                false,
+            ),
+        ] {
+            let documents = documents(&registry);
+            let place = format!("apis/{group}/{version}");
+            let document = documents.iter().find(|it| *it.path == *place).expect(&place);
+            let document: Value = serde_json::from_str(&document.body).unwrap();
+            let taken = &document["paths"][path]["patch"]["requestBody"]["content"];
+            assert!(taken["application/merge-patch+json"].is_object(), "{path}");
+            let strategic = &taken["application/strategic-merge-patch+json"];
+            assert_eq!(strategic.is_object(), want, "{path}");
+        }
+    }
+
     /// kubectl looks for these two to decide whether the server validates fields and knows dry-run.
     #[test]
     fn every_patch_takes_field_validation_and_dry_run() {

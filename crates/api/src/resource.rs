@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use crate::strategy::Strategy;
+use crate::{schema, strategy::Strategy};
 
 /// Text that is a literal for built-in kinds and owned for kinds defined at run time.
 pub type Text = Cow<'static, str>;
@@ -99,6 +99,13 @@ impl Resource {
     /// Whether objects live in a namespace.
     pub fn is_namespaced(&self) -> bool {
         self.scope == Scope::Namespaced
+    }
+
+    /// Whether strategic merge patches are taken. Only built-in kinds say which of their lists have
+    /// keys.
+    pub fn takes_strategic_patches(&self) -> bool {
+        let schema = schema::of(&self.group, &self.version, &self.kind);
+        schema.is_some_and(|schema| schema.has_protobuf())
     }
 
     /// The subresource `name`, if there is one.

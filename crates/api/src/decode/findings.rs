@@ -88,8 +88,8 @@ pub(super) enum Step {
 }
 
 impl Findings {
-    /// `spec.containers[0]`.
-    fn path_to(&self, name: &str) -> String {
+    /// Where we are: `spec.containers[0]`.
+    pub(super) fn place(&self) -> String {
         let mut text = String::new();
         let mut add = |name: &str| {
             if !text.is_empty() {
@@ -111,8 +111,15 @@ impl Findings {
             }
             add(&segment);
         }
-        add(name);
         text
+    }
+
+    /// Where the field `name` of where we are is.
+    fn path_to(&self, name: &str) -> String {
+        match self.place() {
+            place if place.is_empty() => name.to_owned(),
+            place => format!("{place}.{name}"),
+        }
     }
 
     /// Notes that the field `name` of where we are is unknown or doubled.

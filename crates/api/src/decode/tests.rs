@@ -517,3 +517,18 @@ fn custom_kinds_must_be_named_and_built_in_ones_need_not() {
         assert_eq!(got.err().map(|error| error.message).unwrap_or_default(), want, "{body}");
     }
 }
+
+#[test]
+fn a_quantity_that_is_none_is_told_with_its_place_in_custom_kinds() {
+    let expected = Gvk { group: "kueue.x-k8s.io", version: "v1beta2", kind: "ClusterQueue" };
+    let body = r#"{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"ClusterQueue","spec":{
+        "resourceGroups":[{"flavors":[{"resources":[{"nominalQuota":"5 cores"}]}]}]}}"#;
+    let refused = kind(expected, body.as_bytes(), FieldValidation::Strict).unwrap_err();
+    assert_eq!(refused.code, 400);
+    assert_eq!(
+        refused.message,
+        "ClusterQueue in version \"v1beta2\" cannot be handled as a ClusterQueue: \
+         spec.resourceGroups[0].flavors[0].resources[0].nominalQuota: quantities must match the \
+         regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    );
+}

@@ -279,15 +279,19 @@ impl<'a> Operations<'a> {
         }
         if verbs.contains(&"patch") {
             let mut patch = self.operation("patch", "patch", scope, suffix, PATCH);
-            let content: Map<String, Value> = [
+            // By this kubectl decides how it says what has changed.
+            let strategic = self.resource.takes_strategic_patches();
+            let strategic = strategic.then_some("application/strategic-merge-patch+json");
+            let media = [
                 "application/apply-patch+yaml",
                 "application/json-patch+json",
                 "application/merge-patch+json",
-                "application/strategic-merge-patch+json",
-            ]
-            .into_iter()
-            .map(|media| (media.to_owned(), json!({"schema": reference(Some(PATCH_BODY))})))
-            .collect();
+            ];
+            let content: Map<String, Value> = media
+                .into_iter()
+                .chain(strategic)
+                .map(|media| (media.to_owned(), json!({"schema": reference(Some(PATCH_BODY))})))
+                .collect();
             patch["requestBody"] = json!({"content": content, "required": true});
             patch["responses"] = responses(&["200", "201"], schema);
             item.insert("patch".to_owned(), patch);

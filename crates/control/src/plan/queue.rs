@@ -42,6 +42,7 @@ use super::{Event, Key};
 
 pub use amount::{FlavorResource, quantity_text};
 pub use around::{Around, LocalQueueAround, QueueAround, Stop};
+pub(in crate::plan) use conditions::restarted;
 pub use queues::Queues;
 pub use why::{Fault, Holders, Shortage, Why};
 

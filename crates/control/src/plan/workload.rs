@@ -111,6 +111,10 @@ fn decide(draft: &mut Draft<'_>, scene: &Scene<'_>) -> Waiting {
         draft.wake_at(until);
         return Waiting::BackOff { until };
     }
+    // An admission says all that is to be said; anything else would be in its way.
+    if around.is_admitting && !draft.is_true(conditions::QUOTA_RESERVED) {
+        return Waiting::Pending;
+    }
     requeue::come_back(draft, around);
     queues::sync(draft, around);
     if draft.has_changed() || !draft.is_true(conditions::QUOTA_RESERVED) {

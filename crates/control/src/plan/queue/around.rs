@@ -10,6 +10,8 @@ pub struct Around {
     /// The ClusterQueue whose quota it holds, or that it waits for; none if the LocalQueue is
     /// missing.
     pub cluster_queue: Option<QueueAround>,
+    /// Whether its admission is being written.
+    pub is_admitting: bool,
     /// Whether what `QuotaReserved` says is what the scheduler finds too.
     pub is_found: bool,
     /// Whether and how its pods are waited for.

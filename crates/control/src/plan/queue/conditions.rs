@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use lockstep_api::kueue::Workload;
+use lockstep_api::{
+    kueue::Workload,
+    reasons::kueue::{evicted, requeued},
+};
 
 /// How long a message of a condition may be.
 const MESSAGE_MAX: usize = 32 * 1024;
@@ -63,6 +66,22 @@ pub(super) fn says(conditions: &[Condition], said: &Said<'_>) -> bool {
             && condition.reason == said.reason
             && condition.message == cut(said.message, MESSAGE_MAX)
     })
+}
+
+/// With what reason and words one comes back that was kept out because its queue was stopped, once
+/// it is not any more.
+pub(in crate::plan) fn restarted(kept_out_by: &str) -> Option<(&'static str, &'static str)> {
+    match kept_out_by {
+        evicted::LOCAL_QUEUE_STOPPED => Some((
+            requeued::LOCAL_QUEUE_RESTARTED,
+            "The LocalQueue was restarted after being stopped",
+        )),
+        evicted::CLUSTER_QUEUE_STOPPED => Some((
+            requeued::CLUSTER_QUEUE_RESTARTED,
+            "The ClusterQueue was restarted after being stopped",
+        )),
+        _ => None,
+    }
 }
 
 /// Takes a condition away.

@@ -46,6 +46,10 @@ pub(super) fn admit(
             say(kind, false, reasons::RESERVED, &message);
         }
     }
+    let kept_out = conditions::of(workload, kinds::REQUEUED).filter(|it| it.status == "False");
+    if let Some((reason, words)) = kept_out.and_then(|it| conditions::restarted(&it.reason)) {
+        say(kinds::REQUEUED, true, reason, words);
+    }
     say(kinds::ADMITTED, true, admitted::ADMITTED, "The workload is admitted");
     conditions::remove(&mut status.conditions, kinds::WAITING);
     status.admission = Some(admission.clone());

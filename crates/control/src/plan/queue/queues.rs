@@ -136,6 +136,7 @@ impl Queues {
                 LocalQueueAround::There { stop, is_terminating, is_active }
             }),
             cluster_queue: name.map(|name| self.queue_around(name)),
+            is_admitting: self.is_admitting(&Key::of(&workload.metadata)),
             is_found: self.is_found(workload),
             wait: layers.effective(self.settings.wait.as_ref()),
         }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use lockstep_api::{
     kueue::Workload,
     labels::kueue as labels,
@@ -264,7 +265,10 @@ impl Queues {
             return Some(Why::BackOff { until });
         }
         let requeued = conditions::of(workload, kinds::REQUEUED);
-        if let Some(requeued) = requeued.filter(|it| it.status == "False") {
+        // One whose queue goes on is not passed by others because nobody has said so yet.
+        let is_out =
+            |it: &&Condition| it.status == "False" && conditions::restarted(&it.reason).is_none();
+        if let Some(requeued) = requeued.filter(is_out) {
             return Some(Why::NotRequeued { reason: requeued.reason.clone() });
         }
         entry.refused_until.filter(|until| *until > now).map(|until| Why::Refused { until })

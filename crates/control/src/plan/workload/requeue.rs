@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use lockstep_api::reasons::kueue::{evicted, requeued, workload as conditions};
 
 use super::step::Draft;
-use crate::plan::queue::{Around, LocalQueueAround, Stop};
+use crate::plan::queue::{Around, LocalQueueAround, Stop, restarted};
 
 /// Until when the workload is left alone.
 pub(super) fn backs_off_until(draft: &Draft<'_>) -> Option<Timestamp> {
@@ -38,20 +38,14 @@ fn returns(draft: &Draft<'_>, around: &Around) -> Option<(&'static str, &'static
         evicted::LOCAL_QUEUE_STOPPED => {
             let works =
                 matches!(around.local_queue, LocalQueueAround::There { stop: Stop::No, .. });
-            works.then_some((
-                requeued::LOCAL_QUEUE_RESTARTED,
-                "The LocalQueue was restarted after being stopped",
-            ))
+            restarted(&kept_out.reason).filter(|_| works)
         }
         evicted::CLUSTER_QUEUE_STOPPED => {
             let queue = around.cluster_queue.as_ref();
             let works = queue.is_some_and(|queue| {
                 !queue.is_missing && !queue.is_terminating && queue.stop == Stop::No
             });
-            works.then_some((
-                requeued::CLUSTER_QUEUE_RESTARTED,
-                "The ClusterQueue was restarted after being stopped",
-            ))
+            restarted(&kept_out.reason).filter(|_| works)
         }
         // Whatever had deactivated it: upstream forgets those that a limit has.
         reason if reason.starts_with(evicted::DEACTIVATED) => {

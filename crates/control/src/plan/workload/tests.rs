@@ -70,6 +70,7 @@ impl World {
         let around = Around {
             local_queue: local(Stop::No),
             cluster_queue: Some(cluster_queue),
+            is_admitting: false,
             is_found: false,
             wait: Some(wait(300)),
         };

@@ -2,7 +2,7 @@
 
 use axum::{body::Body, response::Response};
 use http::StatusCode;
-use lockstep_api::{Status, schema};
+use lockstep_api::Status;
 use lockstep_store::patch::Patch;
 
 use crate::server::{
@@ -32,9 +32,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, Status> {
     let resource = &address.resource;
     let presenter = Presenter::of_one(call, resource)?;
-    // Only built-in kinds say which of their lists have keys.
-    let schema = schema::of(&resource.group, &resource.version, &resource.kind);
-    let is_built_in = schema.is_some_and(|schema| schema.has_protobuf());
+    let is_built_in = resource.takes_strategic_patches();
     let accepted: &[&str] =
         if is_built_in { &[JSON, MERGE, STRATEGIC, APPLY] } else { &[JSON, MERGE, APPLY] };
     let kind = match content_type(&call.headers).as_deref() {

@@ -75,8 +75,12 @@ impl QueueBook {
         let state = workload.status.as_ref().and_then(|status| status.requeue_state.as_ref());
         let until = state.and_then(|state| state.requeue_at.as_ref()).map(|at| at.0);
         let conditions = workload.status.iter().flat_map(|status| &status.conditions);
-        let mut kept_out =
-            conditions.filter(|it| it.type_ == kinds::REQUEUED && it.status == "False");
+        // Who was kept out by a queue that works again is in it.
+        let by_queue = [evicted::CLUSTER_QUEUE_STOPPED, evicted::LOCAL_QUEUE_STOPPED];
+        let mut kept_out = conditions.filter(|it| {
+            let is_out = it.status == "False" && !by_queue.contains(&it.reason.as_str());
+            it.type_ == kinds::REQUEUED && is_out
+        });
         let is_waiting = until.is_some_and(|until| until > now) || kept_out.next().is_some();
         !is_out && !is_waiting && self.is_open(book)
     }

@@ -86,6 +86,7 @@ impl Queues {
                 return;
             }
             FlightKind::Admit(_) => {
+                self.touched.insert(key.clone());
                 self.agenda.orders.remove(key);
                 let delay = self.backoff.failed(key);
                 entry.refused_until = is_stale.then(|| after(now, delay));

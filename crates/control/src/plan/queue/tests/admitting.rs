@@ -5,6 +5,29 @@ use super::*;
 const SKIPPED: &str = "Workload no longer fits after processing another workload";
 
 // rule: queueing 1.3.1
+#[test]
+fn one_that_was_drained_is_not_passed_when_its_queue_goes_on() {
+    let strict =
+        |stop: &str| gpus(2, json!({"queueingStrategy": "StrictFIFO", "stopPolicy": stop}));
+    let mut world = World::new(&[("q", strict("None"))]);
+    world.add("first", "q", 2, 0, 0);
+    world.run();
+    world.add("second", "q", 1, 0, 1);
+    world.run();
+    world.cluster("q", strict("HoldAndDrain"));
+    world.say("first", "Evicted", "True", "ClusterQueueStopped");
+    world.release("first");
+    world.say("first", "Requeued", "False", "ClusterQueueStopped");
+    world.run();
+    assert!(world.holding().is_empty());
+    world.cluster("q", strict("None"));
+    world.run();
+    assert_eq!(world.holding(), BTreeSet::from(["first"]));
+    let words = "The ClusterQueue was restarted after being stopped";
+    let want = ["True", "ClusterQueueRestarted", words].map(str::to_owned);
+    assert_eq!(<[String; 3]>::from(world.condition("first", "Requeued")), want);
+}
+
 // rule: queueing 4.6.2
 #[test]
 fn a_workload_that_fits_is_admitted_and_told_so() {

@@ -184,6 +184,18 @@ fn those_who_run_are_evicted_when_a_queue_is_drained_and_come_back_with_it() {
 }
 
 #[test]
+fn nothing_is_said_while_an_admission_is_being_written() {
+    let mut world = World::new();
+    world.say(conditions::REQUEUED, false, "ClusterQueueStopped");
+    world.around.is_admitting = true;
+    world.settle();
+    assert_eq!(world.said(conditions::REQUEUED).0, "False");
+    world.around.is_admitting = false;
+    world.settle();
+    assert_eq!(world.said(conditions::REQUEUED).0, "True", "it was not admitted after all");
+}
+
+#[test]
 fn those_who_run_go_on_when_a_queue_only_holds() {
     let mut world = World::new().admitted();
     world.queue().stop = Stop::Hold;
