@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use lockstep_api::names;
+use lockstep_api::{names, quantity};
 use lockstep_local::{
     embedded::{self, NodeOptions as Wanted},
     node::{fake::FakeOptions, runtime::RuntimeOptions},
@@ -80,10 +80,13 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 fn amount(text: &str) -> Result<(String, Quantity), String> {
     let (name, amount) = pair(text).map_err(|_| "it must look like cpu=8".to_owned())?;
-    if lockstep_api::quantity::Quantity::parse(&amount).is_err() {
-        return Err(format!("{amount:?} is no amount; one looks like 8, 500m or 32Gi"));
+    match quantity::Quantity::parse(&amount) {
+        Err(_) => Err(format!("{amount:?} is no amount; one looks like 8, 500m or 32Gi")),
+        Ok(parsed) if parsed < quantity::Quantity::ZERO => {
+            Err(format!("{amount:?} is less than nothing; one looks like 8, 500m or 32Gi"))
+        }
+        Ok(_) => Ok((name, Quantity(amount))),
     }
-    Ok((name, Quantity(amount)))
 }
 
 fn image_command(text: &str) -> Result<(String, Command), String> {
@@ -147,6 +150,7 @@ mod tests {
     fn amounts_and_images_must_make_sense() {
         assert_eq!(amount("cpu=8"), Ok(("cpu".to_owned(), Quantity("8".to_owned()))));
         assert!(amount("cpu").is_err() && amount("cpu=many").is_err() && amount("=1").is_err());
+        assert!(amount("cpu=-2").is_err() && amount("cpu=0").is_ok());
         assert!(node_name("Bad_Node").is_err() && node_name("node-1.local").is_ok());
         assert!(image_command("nginx").is_err() && image_command("nginx= ").is_err());
     }

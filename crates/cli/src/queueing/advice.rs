@@ -43,7 +43,7 @@ pub(super) fn advice(
              see those there are with: lockstep queues -n {namespace}"
         ),
         waiting::QUEUE_STOPPED | quota_reserved::SUSPENDED => {
-            format!("set stopPolicy of LocalQueue {queue} and of {pool} to None")
+            format!("set stopPolicy to None, of LocalQueue {queue} or of {pool} or of both")
         }
         waiting::QUEUE_INACTIVE => {
             "repair the queue; see what is wrong with it with: lockstep queues".to_owned()
@@ -78,6 +78,9 @@ pub(super) fn advice_in_files(reason: &str, workload: &Workload) -> Option<Strin
                 return workload.waiting().change.or_else(|| advice(reason, workload, None));
             }
             "ask for less, or say with --capacity that there is more".to_owned()
+        }
+        waiting::NO_MATCHING_FLAVOR if queue != machine_queue::NAME => {
+            return workload.waiting().change.or_else(|| advice(reason, workload, None));
         }
         waiting::NO_MATCHING_FLAVOR => {
             "ask for what the machine has, or say with --capacity that it has it".to_owned()

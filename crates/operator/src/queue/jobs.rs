@@ -130,7 +130,7 @@ impl Jobs {
             Heard::Class(Change::Put(class)) => queued.priority_class_seen(&class, now),
             Heard::Class(Change::Gone(object)) => queued.priority_class_gone(&object.name),
             Heard::Class(Change::Synced) => queued.priority_classes_listed(),
-            Heard::PodClass(Change::Put(class)) => queued.pod_priority_class_seen(&class),
+            Heard::PodClass(Change::Put(class)) => queued.pod_priority_class_seen(&class, now),
             Heard::PodClass(Change::Gone(object)) => queued.pod_priority_class_gone(&object.name),
             Heard::PodClass(Change::Synced) => queued.pod_priority_classes_listed(),
             Heard::Job(Change::Listing)

@@ -164,6 +164,14 @@ fn suspending(suite: &mut Suite) {
     suite.check(&title("apply"), applied);
     let wait = Check::new(&format!("wait --for=condition=Suspended jobset/{set} --timeout=30s"));
     suite.check(&title("is suspended"), wait.out("condition met"));
+    // kubectl sends what has changed in the way that the published document allows.
+    let labelled = suspended.replacen("metadata:\n", "metadata:\n  labels: {applied: again}\n", 1);
+    let again = Check::new("apply -f -")
+        .stdin(&labelled)
+        .out_is(&format!("jobset.jobset.x-k8s.io/{set} configured"));
+    suite.check(&title("apply with a change"), again);
+    let label = format!("get jobset {set} -o 'jsonpath={{.metadata.labels.applied}}'");
+    suite.check(&title("has it"), Check::new(&label).out_is("again"));
     let jobs =
         "get jobs -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.suspend}{\"\\n\"}{end}'";
     let label = "jobset.sigs.k8s.io/jobset-name";

@@ -200,7 +200,9 @@ fn usage(pool: &Pool, used: &Amounts, borrows: bool) -> Vec<FlavorUsage> {
                 let what = FlavorResource::new(flavor, resource);
                 let Some(quota) = pool.quotas.get(&what) else { continue };
                 let total = amount::of(used, &what);
-                let borrowed = if borrows { total.saturating_sub(quota.nominal).max(0) } else { 0 };
+                // Without a cohort there is nobody to borrow from.
+                let shares = borrows && pool.cohort.is_some();
+                let borrowed = if shares { total.saturating_sub(quota.nominal).max(0) } else { 0 };
                 by_flavor[index].resources.push(ResourceUsage {
                     name: resource.to_string(),
                     total: amount::write(resource, total),

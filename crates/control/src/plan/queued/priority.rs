@@ -19,7 +19,7 @@ pub(super) struct Priority {
 pub(super) fn of(pass: &Pass<'_>) -> Result<Priority, Waiting> {
     match of_class(pass)? {
         Some(priority) => Ok(priority),
-        None => Ok(of_pods(pass)),
+        None => of_pods(pass),
     }
 }
 
@@ -36,22 +36,27 @@ pub(super) fn of_class(pass: &Pass<'_>) -> Result<Option<Priority>, Waiting> {
     Ok(Some(Priority { class: Some(class), value: *value }))
 }
 
-/// The priority of the first pods that name a class, or of pods that name none. Whether a class is
-/// there that pods name is for those to see to who create them.
-fn of_pods(pass: &Pass<'_>) -> Priority {
+/// The priority of the first pods that name a class, or of pods that name none.
+///
+/// # Errors
+/// When there is no such class: quota would be held for pods that nobody can create.
+fn of_pods(pass: &Pass<'_>) -> Result<Priority, Waiting> {
     let specs = pass.job.templates().into_iter().flatten().filter_map(|one| one.spec.as_ref());
     let mut names = specs.filter_map(|spec| spec.priority_class_name.as_ref());
     let classes = &pass.known.pod_classes;
     let found = match names.find(|name| !name.is_empty()) {
-        Some(name) => classes.get_key_value(name),
+        Some(name) => {
+            let found = classes.get_key_value(name);
+            Some(found.ok_or_else(|| Waiting::PodClassMissing(name.clone()))?)
+        }
         None => {
             let defaults = classes.iter().filter(|(_, class)| class.is_default);
             defaults.min_by_key(|(_, class)| class.value)
         }
     };
-    let Some((name, of_pods)) = found else { return Priority::default() };
+    let Some((name, of_pods)) = found else { return Ok(Priority::default()) };
     let class = class("scheduling.k8s.io", "PriorityClass", name);
-    Priority { class: Some(class), value: of_pods.value }
+    Ok(Priority { class: Some(class), value: of_pods.value })
 }
 
 fn class(group: &str, kind: &str, name: &str) -> PriorityClassRef {

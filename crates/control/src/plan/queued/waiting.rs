@@ -37,6 +37,8 @@ pub enum Waiting {
     },
     /// A WorkloadPriorityClass that it names is missing.
     PriorityClassMissing(String),
+    /// A PriorityClass that its pods name is missing: nobody could create them.
+    PodClassMissing(String),
     /// A ResourceFlavor that it was given is missing.
     FlavorMissing(String),
     /// The Workload it is to use is missing, or is another's.
@@ -64,6 +66,7 @@ pub enum Waiting {
 pub(super) enum Need {
     Owner(JobKey),
     Flavor(String),
+    PodClass(String),
     Workload(Key),
 }
 
@@ -73,6 +76,7 @@ impl Waiting {
         match self {
             Self::OwnerUnknown(owner) => Some(Need::Owner(owner.clone())),
             Self::FlavorMissing(name) => Some(Need::Flavor(name.clone())),
+            Self::PodClassMissing(name) => Some(Need::PodClass(name.clone())),
             Self::PrebuiltMissing(key) => Some(Need::Workload(key.clone())),
             Self::NotQueued
             | Self::NamespaceNotManaged
@@ -99,6 +103,10 @@ impl Waiting {
             let message = format!("workloadpriorityclasses.kueue.x-k8s.io {name:?} not found");
             return Some(Event::warning("WorkloadPriorityClassNotFound", message));
         }
+        if let Self::PodClassMissing(name) = self {
+            let message = format!("priorityclasses.scheduling.k8s.io {name:?} not found");
+            return Some(Event::warning("PriorityClassNotFound", message));
+        }
         let too_deep = "Terminated search for Kueue-managed Job because ancestor depth exceeded \
                         limit of 10";
         (*self == Self::NestingTooDeep).then(|| Event::warning("JobNestingTooDeep", too_deep))
@@ -122,6 +130,7 @@ impl fmt::Display for Waiting {
             Self::PriorityClassMissing(name) => {
                 write!(f, "there is no WorkloadPriorityClass {name}")
             }
+            Self::PodClassMissing(name) => write!(f, "there is no PriorityClass {name}"),
             Self::FlavorMissing(name) => write!(f, "there is no ResourceFlavor {name}"),
             Self::PrebuiltMissing(key) => write!(f, "there is no Workload {key} to use"),
             Self::PodsActive => f.write_str("pods of the job still run"),

@@ -113,7 +113,7 @@ impl World {
             Other::Namespace(name, labels) => driver.namespace_seen(name, labels, now),
             Other::Flavor(flavor) => driver.flavor_seen(flavor, now),
             Other::Class(class) => driver.priority_class_seen(class, now),
-            Other::PodClass(class) => driver.pod_priority_class_seen(class),
+            Other::PodClass(class) => driver.pod_priority_class_seen(class, now),
         }
         self.others.push(other);
     }

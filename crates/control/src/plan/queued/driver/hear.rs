@@ -140,8 +140,10 @@ impl QueuedJobs {
     }
 
     /// Notes a PriorityClass of pods.
-    pub fn pod_priority_class_seen(&mut self, class: &PriorityClass) {
+    pub fn pod_priority_class_seen(&mut self, class: &PriorityClass, now: Timestamp) {
         self.known.pod_class_seen(class);
+        let name = class.metadata.name.clone().unwrap_or_default();
+        self.met(&Need::PodClass(name), now);
     }
 
     /// Notes that a PriorityClass of pods is gone.

@@ -121,7 +121,6 @@ fn the_priority_comes_from_the_class_the_pods_or_the_default() {
         ("class of the pods", None, Some("pods"), true, 7, of_pods("pods")),
         ("the default", None, None, true, 3, of_pods("usual")),
         ("no default", None, None, false, 0, Value::Null),
-        ("pods of a class that is missing", None, Some("none"), true, 0, Value::Null),
     ];
     for (name, own, pods, has_default, value, class) in cases {
         let mut world = World::new(Settings::default());
@@ -162,6 +161,21 @@ fn a_class_that_is_missing_is_told_once_and_waited_for() {
     world.class("gold", 9);
     world.settle();
     assert_eq!(world.workload()["spec"]["priority"], 9);
+}
+
+// rule: queueing 3.2.3
+#[test]
+fn a_class_of_pods_that_is_missing_is_told_and_waited_for() {
+    let mut spec = job_spec(1, 1);
+    spec["template"]["spec"]["priorityClassName"] = "pods".into();
+    let (mut world, key) = job_with(Settings::default(), queued(), spec);
+    assert_eq!(world.workload_names(), Vec::<String>::new());
+    assert_eq!(world.waiting(&key), Some(Waiting::PodClassMissing("pods".into())));
+    let told = "!PriorityClassNotFound priorityclasses.scheduling.k8s.io \"pods\" not found";
+    assert_eq!(world.events(), [told]);
+    world.pod_class("pods", 4, false);
+    world.settle();
+    assert_eq!(world.workload()["spec"]["priority"], 4);
 }
 
 #[test]
