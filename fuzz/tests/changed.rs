@@ -1,6 +1,6 @@
 //! What must hold of all inputs holds of seeds that were changed by chance: the same chance each
-//! time, and few of them unless `LOCKSTEP_FUZZ_INPUTS` says how many, as `.ci/run` does. To look for
-//! more is what libFuzzer is for.
+//! time, and few of them unless `LOCKSTEP_FUZZ_INPUTS` says how many, as `.ci/run` does. To look
+//! for more is what libFuzzer is for.
 
 use lockstep_fuzz::{TARGETS, seeds};
 

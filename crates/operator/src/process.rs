@@ -3,7 +3,7 @@
 //!
 //! Jobs belong to the cluster's own controllers. What comes on top of them is ours.
 
-use std::fmt::{self, Debug};
+use std::fmt;
 use std::sync::Arc;
 
 use futures::future::select_all;
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{LimitRange, Namespace};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::ListParams;
 use kube::runtime::watcher;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use lockstep_api::jobset::JobSet;
 use lockstep_api::kueue;
 use lockstep_api::labels::jobset as labels;
@@ -153,7 +153,7 @@ pub async fn knows_runtime_classes(client: &Client) -> Result<bool, Obstacle> {
 /// Whether a kind is there to be listed.
 async fn lists<K>(client: &Client, what: &'static str) -> Result<bool, Obstacle>
 where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
 {
     let all: Api<K> = Api::all(client.clone());
     match all.list_metadata(&ListParams::default().limit(1)).await {
