@@ -248,16 +248,8 @@ impl Controller {
             }
             Message::Namespace(Change::Gone(object)) => queues.namespace_gone(&object.name, now),
             Message::Namespace(Change::Synced) => queues.namespaces_listed(),
-            Message::LimitRange(Change::Put(range)) => queues.limit_range_seen(&range, now),
-            Message::LimitRange(Change::Gone(object)) => {
-                queues.limit_range_gone(&parts(object).0, now);
-            }
-            Message::LimitRange(Change::Synced) => queues.limit_ranges_listed(),
-            Message::RuntimeClass(Change::Put(class)) => queues.runtime_class_seen(&class, now),
-            Message::RuntimeClass(Change::Gone(object)) => {
-                queues.runtime_class_gone(&object.name, now);
-            }
-            Message::RuntimeClass(Change::Synced) => queues.runtime_classes_listed(),
+            Message::LimitRange(change) => hear_of_range(queues, change, now),
+            Message::RuntimeClass(change) => hear_of_class(queues, change, now),
             Message::Workload(Change::Put(workload)) => self.workload_seen(&workload, now),
             Message::Workload(Change::Gone(object)) => {
                 let (key, uid) = parts(object);
@@ -268,8 +260,6 @@ impl Controller {
             | Message::ClusterQueue(Change::Listing)
             | Message::LocalQueue(Change::Listing)
             | Message::Namespace(Change::Listing)
-            | Message::LimitRange(Change::Listing)
-            | Message::RuntimeClass(Change::Listing)
             | Message::Workload(Change::Listing) => {}
             Message::Outcome(outcome) => self.take_outcome(outcome, now),
             Message::Pass(News::Answer(key, answer)) => self.take_answer(&key, *answer, now),
@@ -426,6 +416,24 @@ impl Controller {
         if ended == Some(Ended::Error) {
             self.metrics.workload_queue.retried();
         }
+    }
+}
+
+fn hear_of_range(queues: &mut Queues, change: Change<LimitRange>, now: Timestamp) {
+    match change {
+        Change::Put(range) => queues.limit_range_seen(&range, now),
+        Change::Gone(object) => queues.limit_range_gone(&parts(object).0, now),
+        Change::Synced => queues.limit_ranges_listed(),
+        Change::Listing => {}
+    }
+}
+
+fn hear_of_class(queues: &mut Queues, change: Change<RuntimeClass>, now: Timestamp) {
+    match change {
+        Change::Put(class) => queues.runtime_class_seen(&class, now),
+        Change::Gone(object) => queues.runtime_class_gone(&object.name, now),
+        Change::Synced => queues.runtime_classes_listed(),
+        Change::Listing => {}
     }
 }
 

@@ -268,9 +268,11 @@ mod tests {
                                                "containers": []}))
         };
         let total = |cpu: i64| move || BTreeMap::from([("cpu".to_owned(), cpu)]);
-        // Resources of the container, CPU of the pod -> place, resource and end of the words.
+        /// Place, resource and end of the words of a fault.
+        type Said = (&'static str, &'static str, &'static str);
         let (above, below) = ("above the limitRange max", "below the limitRange min");
-        let cases: [(Value, i64, &[(&str, &str, &str)]); 4] = [
+        // Resources of the container, CPU of the pod -> what is said.
+        let cases: [(Value, i64, &[Said]); 4] = [
             (json!({"requests": {"cpu": "1"}}), 1000, &[]),
             (
                 json!({"requests": {"cpu": "50m"}, "limits": {"cpu": "2", "memory": "2Gi"}}),
