@@ -181,11 +181,19 @@ impl Step {
         let verbs = ["get", "post", "put", "patch", "delete"];
         let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
         let at = verbs.iter().position(|verb| step[verb].is_string())?;
+        // The words of the suite for what is long.
         let media_type = match step["type"].as_str().unwrap_or("application/json") {
-            "json" => "application/json-patch+json",
+            "yaml" => "application/yaml",
+            "patch" => "application/json-patch+json",
             "merge" => "application/merge-patch+json",
             "strategic" => "application/strategic-merge-patch+json",
             "apply" => "application/apply-patch+yaml",
+            other => other,
+        };
+        let accept = match step["accept"].as_str().unwrap_or("application/json") {
+            "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
+            "metadata" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+            "metadata-list" => "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
             other => other,
         };
         let body = match (&step["body"], step["text"].as_str()) {
@@ -197,7 +205,7 @@ impl Step {
             method: methods[at],
             path: step[verbs[at]].as_str()?.replace("$ns", "default"),
             media_type: media_type.to_owned(),
-            accept: step["accept"].as_str().unwrap_or("application/json").to_owned(),
+            accept: accept.to_owned(),
             body: body.replace("$ns", "default").into_bytes(),
         })
     }
@@ -287,4 +295,19 @@ fn applied() -> io::Result<Vec<Vec<u8>>> {
         seeds.push(join(writes.into_iter()));
     }
     Ok(seeds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn media_types_of_the_suite_are_said_in_full() {
+        for step in scripts().unwrap().iter().flatten() {
+            assert!(step.media_type.contains('/'), "{}", step.media_type);
+            assert!(step.accept.contains('/'), "{}", step.accept);
+        }
+        let is_from_the_suite = |seed: &Vec<u8>| seed.starts_with(br#"{"apiVersion""#);
+        assert!(patches("json_patch").unwrap().iter().any(is_from_the_suite));
+    }
 }

@@ -5,7 +5,9 @@
 
 use std::cmp::Reverse;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::resource::{Registry, Resource, Scope};
 
@@ -80,8 +82,14 @@ pub fn api_group(registry: &Registry, name: &str) -> Option<Value> {
     Some(Value::Object(document))
 }
 
-/// What `/api/{version}` and `/apis/{group}/{version}` answer.
-pub fn api_resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+/// What `/api/{version}` and `/apis/{group}/{version}` answer; `stored` is the resource in whose
+/// version the objects of a table are stored, if they are.
+pub fn api_resource_list<'a>(
+    registry: &Registry,
+    group: &str,
+    version: &str,
+    stored: impl Fn(&str) -> Option<&'a Resource>,
+) -> Option<Value> {
     let served: Vec<&Resource> = registry
         .iter()
         .map(AsRef::as_ref)
@@ -94,7 +102,8 @@ pub fn api_resource_list(registry: &Registry, group: &str, version: &str) -> Opt
         document.insert("apiVersion".to_owned(), "v1".into());
     }
     document.insert("groupVersion".to_owned(), first.api_version().into());
-    let resources: Vec<Value> = served.iter().flat_map(|resource| legacy(resource)).collect();
+    let resources: Vec<Value> =
+        served.iter().flat_map(|resource| legacy(resource, stored(&resource.table))).collect();
     document.insert("resources".to_owned(), resources.into());
     Some(Value::Object(document))
 }
@@ -223,7 +232,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
 }
 
 /// A resource and what lies below it, as entries of an `APIResourceList`.
-fn legacy(resource: &Resource) -> Vec<Value> {
+fn legacy(resource: &Resource, stored: Option<&Resource>) -> Vec<Value> {
     let mut entry = json!({
         "name": resource.plural,
         "singularName": resource.singular,
@@ -232,6 +241,10 @@ fn legacy(resource: &Resource) -> Vec<Value> {
         "verbs": resource.verbs,
     });
     add_names(&mut entry, resource);
+    // Reviews and figures are computed, not stored; nobody can watch those.
+    if let Some(stored) = stored.filter(|_| resource.verbs.contains(&"watch")) {
+        entry["storageVersionHash"] = storage_version_hash(stored).into();
+    }
     let mut entries = vec![entry];
     for sub in &resource.subresources {
         let mut entry = json!({
@@ -250,6 +263,12 @@ fn legacy(resource: &Resource) -> Vec<Value> {
         entries.push(entry);
     }
     entries
+}
+
+/// By what clients see that objects are stored in another version than before.
+fn storage_version_hash(stored: &Resource) -> String {
+    let named = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    STANDARD.encode(&Sha256::digest(named)[..8])
 }
 
 fn add_names(entry: &mut Value, resource: &Resource) {
@@ -274,6 +293,12 @@ mod tests {
         assert_eq!(versions, ["v2", "v1", "v2beta1", "v1beta1", "v1alpha10", "v1alpha2", "foo"]);
     }
 
+    /// Where all is stored as it is served.
+    fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+        let stored = |table: &str| registry.iter().find(|it| &*it.table == table).map(AsRef::as_ref);
+        api_resource_list(registry, group, version, stored)
+    }
+
     #[test]
     fn both_generations_name_the_same_resources() {
         let registry = builtin::registry();
@@ -286,7 +311,7 @@ mod tests {
                 let name = group["metadata"]["name"].as_str().unwrap_or_default();
                 for version in group["versions"].as_array().unwrap() {
                     let list =
-                        api_resource_list(&registry, name, version["version"].as_str().unwrap());
+                        resource_list(&registry, name, version["version"].as_str().unwrap());
                     let legacy: Vec<Value> = list.unwrap()["resources"]
                         .as_array()
                         .unwrap()
@@ -311,19 +336,20 @@ mod tests {
             "resources": [
                 {"name": "cronjobs", "singularName": "cronjob", "namespaced": true,
                  "kind": "CronJob", "shortNames": ["cj"], "categories": ["all"],
+                 "storageVersionHash": "sd5LIXh4Fjs=",
                  "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",
                            "watch"]},
                 {"name": "cronjobs/status", "singularName": "", "namespaced": true,
                  "kind": "CronJob", "verbs": ["get", "patch", "update"]},
                 {"name": "jobs", "singularName": "job", "namespaced": true, "kind": "Job",
-                 "categories": ["all"],
+                 "categories": ["all"], "storageVersionHash": "mudhfqk/qZY=",
                  "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update",
                            "watch"]},
                 {"name": "jobs/status", "singularName": "", "namespaced": true, "kind": "Job",
                  "verbs": ["get", "patch", "update"]},
             ],
         });
-        assert_eq!(api_resource_list(&registry, "batch", "v1"), Some(jobs));
+        assert_eq!(resource_list(&registry, "batch", "v1"), Some(jobs));
         let batch = json!({
             "kind": "APIGroup", "apiVersion": "v1", "name": "batch",
             "preferredVersion": {"groupVersion": "batch/v1", "version": "v1"},
@@ -331,7 +357,7 @@ mod tests {
         });
         assert_eq!(api_group(&registry, "batch"), Some(batch));
         assert_eq!(api_group(&registry, "nobody"), None);
-        assert_eq!(api_resource_list(&registry, "batch", "v7"), None);
+        assert_eq!(resource_list(&registry, "batch", "v7"), None);
         let leases = json!({
             "resource": "leases", "singularResource": "lease", "scope": "Namespaced",
             "responseKind": {"group": "", "version": "", "kind": "Lease"},
@@ -346,7 +372,7 @@ mod tests {
 
     #[test]
     fn subresources_of_another_kind_name_its_group() {
-        let list = api_resource_list(&builtin::registry(), "", "v1").unwrap();
+        let list = resource_list(&builtin::registry(), "", "v1").unwrap();
         let resources = list["resources"].as_array().unwrap();
         let eviction = resources.iter().find(|r| r["name"] == "pods/eviction").unwrap();
         assert_eq!((&eviction["group"], &eviction["version"]), (&json!("policy"), &json!("v1")));

@@ -6,7 +6,7 @@
 
 mod parse;
 
-use std::cmp::Ordering;
+use std::{cell::Cell, cmp::Ordering};
 
 use serde_json::Value;
 
@@ -109,7 +109,8 @@ impl Template {
     /// The values of every expression, texts included, in order.
     pub fn results(&self, object: &Value) -> Result<Vec<Vec<Value>>, JsonPathError> {
         let mut results = Vec::new();
-        run(&self.parts, object, &mut results)?;
+        let budget = Budget::of(&self.parts, object);
+        run(&self.parts, object, &mut results, &budget)?;
         Ok(results)
     }
 
@@ -133,14 +134,58 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
-fn run(parts: &[Part], object: &Value, into: &mut Vec<Vec<Value>>) -> Result<(), JsonPathError> {
+/// How many values an evaluation may still go through.
+///
+/// Steps that go through all that is below, in ranges inside of each other, come to more values than
+/// anybody waits for, in a template of a line.
+struct Budget {
+    all: usize,
+    left: Cell<usize>,
+}
+
+impl Budget {
+    /// What is always granted: small objects are looked at in any way.
+    const BASE: usize = 10_000;
+
+    /// As much as if each step of the template went through the whole object.
+    fn of(parts: &[Part], object: &Value) -> Self {
+        let steps = parts.iter().map(Part::steps).sum::<usize>();
+        let all = Self::BASE.saturating_add(steps.saturating_mul(size(object)));
+        Self { all, left: Cell::new(all) }
+    }
+
+    fn spend(&self, values: usize) -> Result<(), JsonPathError> {
+        let left = self.left.get().checked_sub(values).ok_or_else(|| {
+            JsonPathError(format!("the template goes through more than {} values", self.all))
+        })?;
+        self.left.set(left);
+        Ok(())
+    }
+}
+
+/// How many values there are in one.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(fields) => 1 + fields.values().map(size).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
+}
+
+fn run(
+    parts: &[Part],
+    object: &Value,
+    into: &mut Vec<Vec<Value>>,
+    budget: &Budget,
+) -> Result<(), JsonPathError> {
     for part in parts {
+        budget.spend(1)?;
         match part {
             Part::Text(text) => into.push(vec![text.as_str().into()]),
-            Part::Show(path) => into.push(path.follow(vec![object.clone()])?),
+            Part::Show(path) => into.push(path.follow(vec![object.clone()], budget)?),
             Part::Range(path, body) => {
-                for value in path.follow(vec![object.clone()])? {
-                    run(body, &value, into)?;
+                for value in path.follow(vec![object.clone()], budget)? {
+                    run(body, &value, into, budget)?;
                 }
             }
         }
@@ -148,14 +193,39 @@ fn run(parts: &[Part], object: &Value, into: &mut Vec<Vec<Value>>) -> Result<(),
     Ok(())
 }
 
+impl Part {
+    fn steps(&self) -> usize {
+        match self {
+            Self::Text(_) => 1,
+            Self::Show(path) => 1 + path.steps(),
+            Self::Range(path, body) => 1 + path.steps() + body.iter().map(Self::steps).sum::<usize>(),
+        }
+    }
+}
+
 impl Path {
-    fn follow(&self, from: Vec<Value>) -> Result<Vec<Value>, JsonPathError> {
-        self.0.iter().try_fold(from, |values, step| step.take(values))
+    fn steps(&self) -> usize {
+        self.0.iter().map(Step::steps).sum()
+    }
+
+    fn follow(&self, from: Vec<Value>, budget: &Budget) -> Result<Vec<Value>, JsonPathError> {
+        self.0.iter().try_fold(from, |values, step| step.take(values, budget))
     }
 }
 
 impl Step {
-    fn take(&self, from: Vec<Value>) -> Result<Vec<Value>, JsonPathError> {
+    fn steps(&self) -> usize {
+        1 + match self {
+            Self::Union(paths) => paths.iter().map(Path::steps).sum(),
+            Self::Filter(filter) => {
+                filter.left.steps() + filter.right.as_ref().map_or(0, |(_, right)| right.steps())
+            }
+            _ => 0,
+        }
+    }
+
+    fn take(&self, from: Vec<Value>, budget: &Budget) -> Result<Vec<Value>, JsonPathError> {
+        budget.spend(from.len())?;
         let mut found = Vec::new();
         // What is missing or null has no members; that is an answer, not a mistake.
         let mut values = from.into_iter().filter(|value| !value.is_null());
@@ -167,7 +237,7 @@ impl Step {
                 found.extend(fields);
             }
             Self::Each => found.extend(values.flat_map(members)),
-            Self::Below => values.for_each(|value| push_below(value, &mut found)),
+            Self::Below => values.try_for_each(|value| push_below(value, &mut found, budget))?,
             Self::At(at) => {
                 for value in values {
                     let items = list(value)?;
@@ -184,12 +254,12 @@ impl Step {
             Self::Union(paths) => {
                 let values: Vec<Value> = values.collect();
                 for path in paths {
-                    found.extend(path.follow(values.clone())?);
+                    found.extend(path.follow(values.clone(), budget)?);
                 }
             }
             Self::Filter(filter) => values.try_for_each(|value| {
                 for item in list(value)? {
-                    if filter.admits(&item)? {
+                    if filter.admits(&item, budget)? {
                         found.push(item);
                     }
                 }
@@ -201,12 +271,12 @@ impl Step {
 }
 
 impl Filter {
-    fn admits(&self, item: &Value) -> Result<bool, JsonPathError> {
-        let left = self.left.follow(vec![item.clone()]);
+    fn admits(&self, item: &Value, budget: &Budget) -> Result<bool, JsonPathError> {
+        let left = self.left.follow(vec![item.clone()], budget);
         let Some((comparison, right)) = &self.right else {
             return Ok(left.is_ok_and(|found| !found.is_empty()));
         };
-        let right = right.follow(vec![item.clone()])?;
+        let right = right.follow(vec![item.clone()], budget)?;
         match (left?.as_slice(), right.as_slice()) {
             ([], _) | (_, []) => Ok(false),
             ([left], [right]) => comparison.holds(left, right),
@@ -254,12 +324,18 @@ fn members(value: Value) -> Vec<Value> {
     }
 }
 
-fn push_below(value: Value, found: &mut Vec<Value>) {
+fn push_below(
+    value: Value,
+    found: &mut Vec<Value>,
+    budget: &Budget,
+) -> Result<(), JsonPathError> {
+    budget.spend(1)?;
     let below = members(value.clone());
     if !below.is_empty() {
         found.push(value);
-        below.into_iter().for_each(|member| push_below(member, found));
+        below.into_iter().try_for_each(|member| push_below(member, found, budget))?;
     }
+    Ok(())
 }
 
 fn list(value: Value) -> Result<Vec<Value>, JsonPathError> {
@@ -398,6 +474,18 @@ mod tests {
             let error = parsed.render(&store()).expect_err(template);
             assert_eq!(error.to_string(), want, "{template}");
         }
+    }
+
+    #[test]
+    fn a_short_template_does_not_take_long() {
+        for template in ["{range ..}".repeat(40), format!("{{{}}}", "..*".repeat(40))] {
+            let parsed = Template::parse(&template).expect("it is a template");
+            let error = parsed.values(&store()).expect_err("it would never end").to_string();
+            assert!(error.starts_with("the template goes through more than "), "{error}");
+        }
+        let many = json!({"items": vec![store(); 1000]});
+        let parsed = Template::parse("{range .items[*]}{..name}{..image}\n{end}").expect("it is one");
+        assert_eq!(parsed.results(&many).map(|results| results.len()), Ok(3000));
     }
 
     #[test]

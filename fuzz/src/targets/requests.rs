@@ -168,11 +168,15 @@ async fn send(server: &Server, request: Request<Body>) {
     }
 }
 
-/// Whatever a client sends, it is no fault of the server; but for what upstream says is, and for a
-/// revision that is not reached.
+/// Whatever a client sends, it is no fault of the server; but for what upstream says is, such as an
+/// object that says nothing of the number it would be scaled by, and for a revision that is not
+/// reached.
 fn is_no_fault(shown: &str, code: u16, status: Option<&Value>, body: &[u8]) {
     let reason = status.and_then(|status| status["reason"].as_str()).unwrap_or_default();
-    let is_upstreams = code == 500 && status.is_some() && reason.is_empty();
+    let message = status.and_then(|status| status["message"].as_str()).unwrap_or_default();
+    let is_without_number = message.starts_with("Internal error occurred: the spec replicas field ");
+    let is_upstreams =
+        code == 500 && status.is_some() && (reason.is_empty() || is_without_number);
     let is_early = code == 504 && reason == "Timeout";
     assert!(
         code < 500 || is_upstreams || is_early,

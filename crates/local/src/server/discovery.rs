@@ -29,16 +29,19 @@ pub(crate) fn answer(
         let body = Bytes::from(value.to_string());
         return Some(respond::typed(StatusCode::OK, asked.content_type(), body));
     }
+    let stored = |table: &str| catalog.stored(table).map(AsRef::as_ref);
     let value = match segments {
         ["api"] => {
             let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
             discovery::api_versions(registry, host.unwrap_or_default())
         }
-        ["api", version] => discovery::api_resource_list(registry, "", version)?,
+        ["api", version] => discovery::api_resource_list(registry, "", version, stored)?,
         ["apis"] => discovery::api_group_list(registry),
         ["apis", group] => discovery::api_group(registry, group)?,
         ["apis", "", _] => return None,
-        ["apis", group, version] => discovery::api_resource_list(registry, group, version)?,
+        ["apis", group, version] => {
+            discovery::api_resource_list(registry, group, version, stored)?
+        }
         _ => return None,
     };
     Some(respond::value(StatusCode::OK, &value, output))
