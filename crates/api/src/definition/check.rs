@@ -1,10 +1,11 @@
 //! What an API server finds wrong with a value by its schema, in its words.
 
 mod format;
+mod number;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::schema::{Additional, Limits, Schema};
 use crate::{
@@ -58,12 +59,18 @@ fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(number) if number.as_i64().is_none() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
+}
+
+/// The format of a schema, if it is one for values of its type; others mean nothing.
+fn effective_format(schema: &Schema) -> &str {
+    let kind = if schema.is_int_or_string { "" } else { &*schema.kind };
+    if format::is_known(kind, &schema.format) { &schema.format } else { "" }
 }
 
 #[derive(Default)]
@@ -88,7 +95,7 @@ impl Found {
     }
 
     fn value(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &str) {
-        if old == Some(value) {
+        if old.is_some_and(|old| schema.is_same(value, old)) {
             return;
         }
         self.check_type(schema, value, path);
@@ -96,10 +103,10 @@ impl Found {
             self.check_choices(&schema.limits, value, path);
             return;
         }
-        self.check_parts(schema, value, old, path);
+        self.check_parts(schema, value, path);
         match value {
             Value::String(text) => self.check_text(schema, text, path),
-            Value::Number(number) => self.check_number(&schema.limits, number, path),
+            Value::Number(number) => self.check_number(schema, number, path),
             Value::Array(list) => {
                 let old = old.and_then(Value::as_array).map(Vec::as_slice);
                 self.check_list(schema, list, old.unwrap_or_default(), path);
@@ -114,30 +121,36 @@ impl Found {
 
     fn check_type(&mut self, schema: &Schema, value: &Value, path: &str) {
         let given = type_of(value);
+        let format = effective_format(schema);
         let wanted: &[&str] = match &*schema.kind {
             _ if schema.is_int_or_string => &["integer", "string"],
-            "" => return,
+            "" if format.is_empty() || value.is_null() => return,
+            "" => &[],
             kind => &[kind],
         };
-        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        let is_number = wanted.contains(&"integer") || wanted.contains(&"number");
         let is_right = match given {
             "null" => schema.is_nullable,
-            "integer" => wanted.contains(&"integer") || wanted.contains(&"number"),
-            "number" => wanted.contains(&"number") || wanted.contains(&"integer") && is_whole,
+            "integer" => is_number,
+            "number" if wanted.contains(&"integer") => {
+                wanted.contains(&"number") || value.as_f64().is_some_and(number::is_whole)
+            }
+            // What a text with a format must be like is found with the format.
+            "string" | "array" if !format.is_empty() && !is_number => true,
             given => wanted.contains(&given),
         };
         if is_right {
             return;
         }
         // What is neither text nor a list is told by formats, where there is one.
-        let format = match value {
-            Value::Number(number) if number.is_f64() => Some("float64"),
+        let instead = match value {
+            Value::Number(_) if given == "number" => Some("float64"),
             Value::Number(_) => Some("int64"),
             Value::Bool(_) | Value::Object(_) => Some(""),
             Value::Null | Value::String(_) | Value::Array(_) => None,
         };
-        match format.filter(|_| !schema.format.is_empty()) {
-            Some(format) => self.mistyped(path, &schema.format, format),
+        match instead.filter(|_| !format.is_empty()) {
+            Some(given) => self.mistyped(path, format, given),
             None => self.mistyped(path, &wanted.join(","), given),
         }
     }
@@ -149,11 +162,12 @@ impl Found {
         self.push(FieldError { kind: ErrorKind::TypeInvalid, path: place(path), body });
     }
 
-    fn check_parts(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &str) {
+    /// Alternatives look at all of a value: what in it did not change may decide between them.
+    fn check_parts(&mut self, schema: &Schema, value: &Value, path: &str) {
         let limits = &schema.limits;
         let faults = |schema: &Schema| {
             let mut found = Self::default();
-            found.value(schema, value, old, path);
+            found.value(schema, value, None, path);
             found.errors
         };
         if !limits.any_of.is_empty() {
@@ -198,48 +212,23 @@ impl Found {
     }
 
     fn check_text(&mut self, schema: &Schema, text: &str, path: &str) {
-        let limits = &schema.limits;
+        self.check_limits_of_text(&schema.limits, text, path);
+        let format = effective_format(schema);
+        if !format.is_empty() && !format::is_valid(format, text) {
+            self.mistyped(path, format, text);
+        }
+    }
+
+    /// The first limit that a text goes beyond is the one that is told.
+    fn check_limits_of_text(&mut self, limits: &Limits, text: &str, path: &str) {
         let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
         if let Some(most) = limits.length[1].filter(|most| length > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_long(&place(path), most));
-        }
-        if let Some(least) = limits.length[0].filter(|least| length < *least) {
+        } else if let Some(least) = limits.length[0].filter(|least| length < *least) {
             self.invalid(path, text, &format!("should be at least {least} chars long"));
-        }
-        if let Some(shape) = limits.pattern.as_ref().filter(|shape| shape.refuses(text)) {
+        } else if let Some(shape) = limits.pattern.as_ref().filter(|shape| shape.refuses(text)) {
             self.invalid(path, text, &format!("should match '{}'", shape.text));
-        }
-        if matches!(&*schema.kind, "" | "string")
-            && !schema.format.is_empty()
-            && !format::is_valid(&schema.format, text)
-        {
-            self.mistyped(path, &schema.format, text);
-        }
-    }
-
-    fn check_number(&mut self, limits: &Limits, number: &Number, path: &str) {
-        let Some(value) = number.as_f64() else { return };
-        if let Some(factor) = limits.multiple_of {
-            let times = value / factor;
-            if times.is_finite() && times.fract() != 0.0 {
-                let why = format!("should be a multiple of {}", go_float(factor));
-                self.invalid(path, number, &why);
-            }
-        }
-        if let Some((most, is_exclusive)) = limits.maximum
-            && (value > most || is_exclusive && value >= most)
-        {
-            let or_equal = if is_exclusive { "" } else { " or equal to" };
-            let why = format!("should be less than{or_equal} {}", go_float(most));
-            self.invalid(path, number, &why);
-        }
-        if let Some((least, is_exclusive)) = limits.minimum
-            && (value < least || is_exclusive && value <= least)
-        {
-            let or_equal = if is_exclusive { "" } else { " or equal to" };
-            let why = format!("should be greater than{or_equal} {}", go_float(least));
-            self.invalid(path, number, &why);
         }
     }
 
@@ -277,7 +266,9 @@ impl Found {
     }
 
     fn object(&mut self, schema: &Schema, object: &Json, old: Option<&Json>, path: &str) {
-        let was = |name: &str| old.and_then(|old| old.get(name));
+        // Both are said by the version that is asked for, before as now.
+        let is_said = |name: &str| path.is_empty() && matches!(name, "apiVersion" | "kind");
+        let was = |name: &str| old.filter(|_| !is_said(name)).and_then(|old| old.get(name));
         let child = |name: &str| match path {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -285,12 +276,10 @@ impl Found {
         let count = u64::try_from(object.len()).unwrap_or(u64::MAX);
         if let Some(least) = schema.limits.properties[0].filter(|least| count < *least) {
             self.invalid(path, count, &format!("should have at least {least} properties"));
-            return;
         }
         if let Some(most) = schema.limits.properties[1].filter(|most| count > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_many(&place(path), object.len(), most));
-            return;
         }
         if let Additional::Of(additional) = &schema.additional {
             for (name, value) in object {
