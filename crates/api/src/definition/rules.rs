@@ -4,7 +4,9 @@
 //! compiler would refuse because a field does not exist fails here when the rule is evaluated. What
 //! an expression may cost is not limited.
 
+mod functions;
 mod program;
+mod rewrite;
 mod unordered;
 mod value;
 
@@ -175,6 +177,13 @@ fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<
         Outcome::Holds => None,
         Outcome::Failed(why) => {
             let why = format!("{why} evaluating rule: {said}");
+            Some(FieldError::invalid(&shown, &schema.kind, &why))
+        }
+        Outcome::Unfit => {
+            let why = format!(
+                "'no such overload': call arguments did not match a supported operator, function \
+                 or macro signature for rule: {said}"
+            );
             Some(FieldError::invalid(&shown, &schema.kind, &why))
         }
         Outcome::Fails => {

@@ -257,7 +257,8 @@ impl Rule {
 
     /// The expressions, read when somebody first asks for them.
     pub(super) fn programs(&self) -> &Programs {
-        self.programs.get_or_init(|| Programs::new(&self.rule, &self.message_expression))
+        let Self { rule, message_expression, is_old_optional, .. } = self;
+        self.programs.get_or_init(|| Programs::new(rule, message_expression, *is_old_optional))
     }
 }
 
