@@ -8,6 +8,7 @@
 
 mod complete;
 mod custom;
+mod either;
 mod findings;
 mod free;
 mod patch;
