@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema};
 use crate::{
@@ -93,10 +93,16 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
     let api_version = format!("{group}/{name}");
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let fields = fields.filter_map(|field| field["jsonPath"].as_str());
-    let published = version["schema"]["openAPIV3Schema"].clone();
+    let selectable: Vec<String> =
+        fields.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect();
+    let mut published = version["schema"]["openAPIV3Schema"].clone();
     let mut schema = Schema::read(&published);
     if definition["spec"]["preserveUnknownFields"] == true {
         schema.keeps_unknown = true;
+    }
+    if let (Value::Object(published), false) = (&mut published, selectable.is_empty()) {
+        let fields = selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+        published.insert("x-kubernetes-selectable-fields".to_owned(), Value::Array(fields));
     }
     let deprecation = (version["deprecated"] == true).then(|| {
         let given = version["deprecationWarning"].as_str().map(str::to_owned);
@@ -114,7 +120,7 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
         has_status: version["subresources"]["status"].is_object(),
         scale: Scale::read(version),
         columns: Columns::read(version),
-        selectable: fields.map(|path| path.trim_start_matches('.').to_owned()).collect(),
+        selectable,
         deprecation,
         api_version,
     }
