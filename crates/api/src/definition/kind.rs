@@ -131,7 +131,11 @@ impl Strategy for CustomStrategy {
         let mut added = finalizers(object);
         added.retain(|name| !before.contains(name));
         added.sort();
-        added.iter().flat_map(|name| finalizer_warnings(name)).collect()
+        let of_finalizers = added.iter().flat_map(|name| finalizer_warnings(name));
+        let (object, old) = (self.whole(object), old.map(|old| self.whole(old)));
+        let let_pass = old.map(|old| rules::let_pass(&self.schema, &object, &old));
+        let let_pass = let_pass.into_iter().flatten().map(|error| error.to_string());
+        let_pass.chain(of_finalizers).collect()
     }
 
     fn deprecation(&self) -> Option<&str> {

@@ -105,8 +105,8 @@ pub struct Rule {
     pub reason: String,
     /// The field the error is about.
     pub field_path: String,
-    /// Whether the rule also holds where there was nothing before.
-    pub is_old_optional: bool,
+    /// Whether the rule also holds where there was nothing before, if that is said.
+    pub old_optional: Option<bool>,
     programs: OnceLock<Programs>,
 }
 
@@ -250,15 +250,20 @@ impl Rule {
             message_expression: text("messageExpression"),
             reason: text("reason"),
             field_path: text("fieldPath"),
-            is_old_optional: value["optionalOldSelf"].as_bool().unwrap_or_default(),
+            old_optional: value["optionalOldSelf"].as_bool(),
             programs: OnceLock::new(),
         }
     }
 
+    /// Whether what was before may be nothing.
+    pub(super) fn is_old_optional(&self) -> bool {
+        self.old_optional == Some(true)
+    }
+
     /// The expressions, read when somebody first asks for them.
     pub(super) fn programs(&self) -> &Programs {
-        let Self { rule, message_expression, is_old_optional, .. } = self;
-        self.programs.get_or_init(|| Programs::new(rule, message_expression, *is_old_optional))
+        let (rule, message) = (&self.rule, &self.message_expression);
+        self.programs.get_or_init(|| Programs::new(rule, message, self.is_old_optional()))
     }
 }
 

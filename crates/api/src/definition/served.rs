@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema};
+use super::{
+    defaults, is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema,
+};
 use crate::{
     discovery::priority,
     json::{at, integer, list, text},
@@ -97,6 +99,7 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
         fields.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect();
     let mut published = version["schema"]["openAPIV3Schema"].clone();
     let mut schema = Schema::read(&published);
+    defaults::prune(&mut schema);
     if definition["spec"]["preserveUnknownFields"] == true {
         schema.keeps_unknown = true;
     }

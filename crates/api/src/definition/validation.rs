@@ -6,7 +6,7 @@ mod structural;
 
 use serde_json::Value;
 
-use super::{condition, schema::Schema};
+use super::{condition, defaults, fieldpath::follow, schema::Schema};
 use crate::{
     field::{ErrorList, FieldError, Path},
     json::{at, flag, list, text},
@@ -230,7 +230,7 @@ fn of_schema(schema: &Value, has_status: bool, path: &Path) -> ErrorList {
     let is_structural = unstructured.is_empty();
     errors.extend(unstructured);
     if is_structural {
-        errors.extend(properties::default_faults(&read, &path));
+        errors.extend(defaults::faults(&read, &path));
     }
     errors.extend(properties::faults(schema, &path));
     errors
@@ -273,7 +273,7 @@ fn of_columns(version: &Value, path: &Path) -> ErrorList {
 fn of_fields(version: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let schema = Schema::read(&version["schema"]["openAPIV3Schema"]);
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     for (index, field) in fields.enumerate() {
         let path = path.index(index).child("jsonPath");
@@ -282,32 +282,27 @@ fn of_fields(version: &Value, path: &Path) -> ErrorList {
             errors.push(FieldError::required(&path, ""));
             continue;
         }
-        let keys: Vec<&str> = given.trim_start_matches('.').split('.').collect();
-        let found = keys.iter().try_fold(&schema, |schema, key| schema.properties.get(*key));
-        let is_metadata = keys[0] == "metadata";
-        if !given.starts_with('.') || (found.is_none() && !is_metadata) {
-            let why = match given.starts_with('.') {
-                true => "is an invalid path: does not refer to a valid field".to_owned(),
-                false => format!("is an invalid path: expected [ or . but got: {given}"),
-            };
-            errors.push(FieldError::invalid(&path, given, &why));
-            continue;
-        }
-        if is_metadata {
+        let (followed, found) = match follow(&schema, given, false) {
+            Ok((followed, found)) => (followed.to_string(), found),
+            Err(why) => {
+                let why = format!("is an invalid path: {why}");
+                errors.push(FieldError::invalid(&path, given, &why));
+                continue;
+            }
+        };
+        if followed.split(['.', '[']).next() == Some("metadata") {
             let why = "must not point to fields in metadata";
             errors.push(FieldError::invalid(&path, given, why));
         }
-        let is_plain =
-            found.is_some_and(|schema| matches!(&*schema.kind, "string" | "boolean" | "integer"));
-        if !is_plain && !is_metadata {
+        if !matches!(&*found.kind, "string" | "boolean" | "integer") {
             let why = "must point to a field of type string, boolean or integer. Enum string \
                        fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&path, given, why));
         }
-        if seen.contains(&given) {
+        if seen.contains(&followed) {
             errors.push(FieldError::duplicate(&path, given));
         } else {
-            seen.push(given);
+            seen.push(followed);
         }
     }
     if seen.len() > SELECTABLE_MAX {

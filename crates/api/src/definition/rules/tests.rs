@@ -197,6 +197,31 @@ fn with_spec(spec: Value) -> Json {
 }
 
 #[test]
+fn what_is_let_pass_is_told() {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "n": {"type": "integer", "x-kubernetes-validations": [
+                {"rule": "self < 5", "message": "too large"}]},
+            "q": {"x-kubernetes-int-or-string": true, "x-kubernetes-validations": [
+                {"rule": "self < 5"}]},
+        },
+    }}}));
+    let old = with_spec(json!({"n": 7}));
+    let new = with_spec(json!({"n": 7, "note": "x"}));
+    assert_eq!(check(&schema, &new, Some(&old)), []);
+    let told = let_pass(&schema, &new, &old);
+    assert_eq!(told[0].to_string(), "spec.n: Invalid value: 7: too large");
+    assert_eq!(let_pass(&schema, &with_spec(json!({"n": 8})), &old), []);
+    // What cannot be evaluated is not let pass.
+    let odd = with_spec(json!({"q": "x"}));
+    let new = with_spec(json!({"q": "x", "note": "y"}));
+    assert_eq!(check(&schema, &new, Some(&odd)).len(), 1);
+    assert_eq!(let_pass(&schema, &new, &odd), []);
+}
+
+#[test]
 fn elements_that_cannot_be_found_again_may_stay_in_a_list_that_did_not_change() {
     let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
         "type": "object",
