@@ -1,7 +1,9 @@
 //! What an API server finds wrong with a definition.
 
+mod conversion;
 mod names;
 mod properties;
+mod shown;
 mod structural;
 
 use serde_json::Value;
@@ -22,7 +24,7 @@ const SELECTABLE_MAX: usize = 8;
 /// What is wrong with a new definition.
 pub(super) fn of_new(definition: &Json) -> ErrorList {
     let mut errors = of_name(definition);
-    errors.extend(of_spec(definition));
+    errors.extend(of_spec(definition, None));
     errors.extend(of_status(definition));
     errors.extend(names::approval_faults(definition, None));
     if flag(definition, &["spec", "preserveUnknownFields"]) {
@@ -36,7 +38,7 @@ pub(super) fn of_new(definition: &Json) -> ErrorList {
 
 /// What is wrong with a new version of a definition.
 pub(super) fn of_changed(definition: &Json, old: &Json) -> ErrorList {
-    let mut errors = of_spec(definition);
+    let mut errors = of_spec(definition, Some(old));
     let mut constant = vec!["group", "names.plural"];
     if condition(old, "Established").is_some_and(|it| it["status"] == "True") {
         constant.splice(0..0, ["scope", "names.kind"]);
@@ -79,7 +81,7 @@ fn of_name(definition: &Json) -> ErrorList {
     vec![FieldError::invalid(&Path::new("metadata.name"), name, why)]
 }
 
-fn of_spec(definition: &Json) -> ErrorList {
+fn of_spec(definition: &Json, old: Option<&Json>) -> ErrorList {
     let path = Path::new("spec");
     let empty = Json::new();
     let spec = at(definition, &["spec"]).and_then(Value::as_object).unwrap_or(&empty);
@@ -99,13 +101,16 @@ fn of_spec(definition: &Json) -> ErrorList {
     let mut known = given.clone();
     known.sort_unstable();
     known.dedup();
+    let mut of_versions = |why| {
+        let shown: Vec<shown::Version<'_>> =
+            versions.iter().map(|version| shown::Version::of(version, &shared)).collect();
+        errors.push(FieldError::invalid(&path.child("versions"), shown, why));
+    };
     if known.len() < given.len() {
-        let why = "must contain unique version names";
-        errors.push(FieldError::invalid(&path.child("versions"), versions, why));
+        of_versions("must contain unique version names");
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(&path.child("versions"), versions, why));
+        of_versions("must have exactly one version marked as storage version");
     }
     for name in ["plural", "singular", "kind", "listKind"] {
         if text(spec, &["names", name]).is_empty() {
@@ -116,7 +121,7 @@ fn of_spec(definition: &Json) -> ErrorList {
     if let Some(version) = versions.first() {
         errors.extend(shared.faults(version, versions, &path));
     }
-    errors.extend(names::conversion_faults(spec, &path.child("conversion")));
+    errors.extend(conversion::faults(spec, old, &path.child("conversion")));
     errors
 }
 
