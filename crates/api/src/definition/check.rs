@@ -76,6 +76,9 @@ fn effective_format(schema: &Schema) -> &str {
 #[derive(Default)]
 struct Found {
     errors: ErrorList,
+    /// How much was looked at, and how much of it was right: of alternatives that all fail,
+    /// upstream lists the faults of the one with the most.
+    matches: usize,
 }
 
 impl Found {
@@ -104,19 +107,29 @@ impl Found {
             return;
         }
         self.check_parts(schema, value, path);
-        match value {
-            Value::String(text) => self.check_text(schema, text, path),
-            Value::Number(number) => self.check_number(schema, number, path),
+        self.matches += match value {
+            Value::String(text) => {
+                self.check_text(schema, text, path);
+                1 + usize::from(!effective_format(schema).is_empty())
+            }
+            Value::Number(number) => {
+                self.check_number(schema, number, path);
+                2
+            }
             Value::Array(list) => {
                 let old = old.and_then(Value::as_array).map(Vec::as_slice);
                 self.check_list(schema, list, old.unwrap_or_default(), path);
+                2
             }
-            Value::Null | Value::Bool(_) | Value::Object(_) => {}
-        }
+            Value::Object(_) => 1,
+            Value::Null | Value::Bool(_) => 0,
+        };
         self.check_choices(&schema.limits, value, path);
         if let Value::Object(object) = value {
             self.object(schema, object, old.and_then(Value::as_object), path);
         }
+        // Choices, and the value as a whole.
+        self.matches += 2;
     }
 
     fn check_type(&mut self, schema: &Schema, value: &Value, path: &str) {
@@ -124,10 +137,15 @@ impl Found {
         let format = effective_format(schema);
         let wanted: &[&str] = match &*schema.kind {
             _ if schema.is_int_or_string => &["integer", "string"],
-            "" if format.is_empty() || value.is_null() => return,
+            "" if value.is_null() => {
+                self.matches += 1;
+                return;
+            }
+            "" if format.is_empty() => return,
             "" => &[],
             kind => &[kind],
         };
+        self.matches += usize::from(!value.is_null());
         let is_number = wanted.contains(&"integer") || wanted.contains(&"number");
         let is_right = match given {
             "null" => schema.is_nullable,
@@ -140,6 +158,7 @@ impl Found {
             given => wanted.contains(&given),
         };
         if is_right {
+            self.matches += 1;
             return;
         }
         // What is neither text nor a list is told by formats, where there is one.
@@ -162,52 +181,76 @@ impl Found {
         self.push(FieldError { kind: ErrorKind::TypeInvalid, path: place(path), body });
     }
 
+    /// Takes over what was found of the same value by another schema.
+    fn merge(&mut self, other: Self) {
+        self.matches += other.matches;
+        other.errors.into_iter().for_each(|error| self.push(error));
+    }
+
     /// Alternatives look at all of a value: what in it did not change may decide between them.
     fn check_parts(&mut self, schema: &Schema, value: &Value, path: &str) {
         let limits = &schema.limits;
-        let faults = |schema: &Schema| {
+        let tried = |schema: &Schema| {
             let mut found = Self::default();
             found.value(schema, value, None, path);
-            found.errors
+            found
         };
-        if !limits.any_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.any_of.iter().map(faults).collect();
-            if tried.iter().all(|errors| !errors.is_empty()) {
-                let path = quoted(path);
-                self.whole(&format!("{path} must validate at least one schema (anyOf)"));
-                tried.into_iter().take(1).flatten().for_each(|error| self.push(error));
-            }
+        self.check_any(limits.any_of.iter().map(tried), path);
+        self.check_one(limits.one_of.iter().map(tried).collect(), path);
+        let (mut valid, count) = (0, limits.all_of.len());
+        for found in limits.all_of.iter().map(tried) {
+            valid += usize::from(found.errors.is_empty());
+            self.merge(found);
         }
-        if !limits.one_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.one_of.iter().map(faults).collect();
-            let valid = tried.iter().filter(|errors| errors.is_empty()).count();
-            if valid != 1 {
-                let more = match valid {
-                    0 => "Found none valid".to_owned(),
-                    count => format!("Found {count} valid alternatives"),
-                };
-                let path = quoted(path);
-                self.whole(&format!(
-                    "{path} must validate one and only one schema (oneOf). {more}"
-                ));
-            }
-            if valid == 0 {
-                tried.into_iter().take(1).flatten().for_each(|error| self.push(error));
-            }
+        if valid < count {
+            let more = if valid == 0 { ". None validated" } else { "" };
+            let path = quoted(path);
+            self.whole(&format!("{path} must validate all the schemas (allOf){more}"));
         }
-        if !limits.all_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.all_of.iter().map(faults).collect();
-            let valid = tried.iter().filter(|errors| errors.is_empty()).count();
-            let count = tried.len();
-            tried.into_iter().flatten().for_each(|error| self.push(error));
-            if valid < count {
-                let more = if valid == 0 { ". None validated" } else { "" };
-                let path = quoted(path);
-                self.whole(&format!("{path} must validate all the schemas (allOf){more}"));
-            }
-        }
-        if limits.not.as_deref().is_some_and(|schema| faults(schema).is_empty()) {
+        if limits.not.as_deref().is_some_and(|schema| tried(schema).errors.is_empty()) {
             self.whole(&format!("{} must not validate the schema (not)", quoted(path)));
+        }
+        self.matches += 2;
+    }
+
+    fn check_any(&mut self, tried: impl Iterator<Item = Self>, path: &str) {
+        let mut best: Option<Self> = None;
+        for found in tried {
+            if found.errors.is_empty() {
+                return self.merge(found);
+            }
+            if best.as_ref().is_none_or(|best| found.matches > best.matches) {
+                best = Some(found);
+            }
+        }
+        let Some(best) = best else { return };
+        self.whole(&format!("{} must validate at least one schema (anyOf)", quoted(path)));
+        self.merge(best);
+    }
+
+    fn check_one(&mut self, tried: Vec<Self>, path: &str) {
+        if tried.is_empty() {
+            return;
+        }
+        let valid = tried.iter().filter(|found| found.errors.is_empty()).count();
+        // The first of those with the most.
+        let best = tried.into_iter().reduce(|best, found| {
+            let is_better = match valid {
+                0 => found.matches > best.matches,
+                _ => found.errors.is_empty() && !best.errors.is_empty(),
+            };
+            if is_better { found } else { best }
+        });
+        if valid != 1 {
+            let more = match valid {
+                0 => "Found none valid".to_owned(),
+                count => format!("Found {count} valid alternatives"),
+            };
+            let path = quoted(path);
+            self.whole(&format!("{path} must validate one and only one schema (oneOf). {more}"));
+        }
+        if valid < 2 {
+            best.into_iter().for_each(|best| self.merge(best));
         }
     }
 
@@ -254,7 +297,7 @@ impl Found {
 
     fn check_choices(&mut self, limits: &Limits, value: &Value, path: &str) {
         let Some(choices) = &limits.choices else { return };
-        if choices.iter().any(|choice| is_equal(choice, value)) {
+        if choices.iter().any(|choice| is_choice(choice, value)) {
             return;
         }
         let texts: Vec<String> = choices
@@ -301,11 +344,16 @@ impl Found {
     }
 }
 
-/// Whether two values are the same, numbers by what they count.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (a, b) => a == b,
+/// Whether a value is one of those there are, numbers by what they are in the type of that: the
+/// fraction of one counts only where that has any. Null is never one of them.
+fn is_choice(choice: &Value, value: &Value) -> bool {
+    match (choice, value) {
+        (Value::Null, _) => false,
+        (Value::Number(choice), Value::Number(value)) if choice.as_i64().is_some() => {
+            choice.as_f64() == value.as_f64().map(f64::trunc)
+        }
+        (Value::Number(choice), Value::Number(value)) => choice.as_f64() == value.as_f64(),
+        (choice, value) => choice == value,
     }
 }
 

@@ -135,6 +135,39 @@ fn alternatives_are_counted() {
 }
 
 #[test]
+fn the_faults_of_the_alternative_with_the_most_matches_are_told() {
+    let schema = |key: &str| {
+        let text = json!({"type": "string"});
+        json!({"type": "object", "properties": {"kind": text, "a": text, "b": text}, key: [
+            {"required": ["a"], "properties": {"kind": {"enum": ["A"]}}},
+            {"required": ["b", "c"], "properties": {"kind": {"enum": ["B"]}, "a": {}}},
+        ]})
+    };
+    for key in ["oneOf", "anyOf"] {
+        let found = faults(schema(key), json!({"kind": "A"}));
+        assert_eq!(found[1..], ["spec.x.a: Required value"], "{key}");
+        // The second one has looked at more.
+        let found = faults(schema(key), json!({"kind": "C", "a": "x"}));
+        let first = "spec.x.kind: Unsupported value: \"C\": supported values: \"B\"";
+        let want = [first, "spec.x.b: Required value", "spec.x.c: Required value"];
+        assert_eq!(found[1..], want, "{key}");
+    }
+}
+
+#[test]
+fn choices_are_compared_by_their_type() {
+    let one_of = |choices: Value| json!({"type": "number", "nullable": true, "enum": choices});
+    let none = Vec::<String>::new();
+    for (choices, value) in
+        [(json!([1]), json!(1)), (json!([1]), json!(1.5)), (json!([1.5]), json!(1.5))]
+    {
+        assert_eq!(faults(one_of(choices.clone()), value.clone()), none, "{choices} {value}");
+    }
+    assert_eq!(faults(one_of(json!([1.5])), json!(1)).len(), 1);
+    assert_eq!(faults(one_of(json!([1, null])), json!(null)).len(), 1);
+}
+
+#[test]
 fn whole_numbers_are_integers_however_they_are_written() {
     assert_eq!(faults(json!({"type": "integer"}), json!(2.0)), Vec::<String>::new());
     assert_eq!(faults(json!({"type": "integer"}), json!(2.5)).len(), 2);
