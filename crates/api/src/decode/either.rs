@@ -147,7 +147,9 @@ impl<'de> Visitor<'de> for Either<'_> {
                 findings.path.push(Step::Index(list.len()));
                 let next = match kind {
                     Kind::OrNames => seq.next_element::<String>().map(|it| it.map(Value::from)),
-                    _ => seq.next_element_seed(Seed { findings, node }),
+                    Kind::Float | Kind::OrBool | Kind::OrArray => {
+                        seq.next_element_seed(Seed { findings, node })
+                    }
                 };
                 findings.path.pop();
                 match next? {

@@ -38,7 +38,7 @@ struct Place<'a> {
 
 /// A step of the way from a whole object.
 struct Around<'a> {
-    outer: Option<&'a Around<'a>>,
+    outer: Option<&'a Self>,
     /// The field; none for an element of a list.
     name: Option<&'a str>,
 }
@@ -290,7 +290,8 @@ mod tests {
                 )),
             ),
             (
-                json!({"type": "integer", "default": 5, "x-kubernetes-validations": rule("self < 5")}),
+                json!({"type": "integer", "default": 5,
+                       "x-kubernetes-validations": rule("self < 5")}),
                 Some(format!("{default}: Invalid value: 5: no")),
             ),
             (

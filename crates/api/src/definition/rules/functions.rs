@@ -1,6 +1,6 @@
 //! Functions of expressions that the crates which evaluate them lack, or do otherwise.
 
-use std::{cell::LazyCell, collections::HashMap, sync::Arc};
+use std::{cell::LazyCell, sync::Arc};
 
 use chrono::SecondsFormat;
 use kube_cel::{
@@ -47,20 +47,22 @@ pub(super) fn all() -> Context<'static> {
     for name in TYPES {
         context.add_variable_from_value(name, type_named(name));
     }
-    let paths = PATHS.map(|name| (name.to_owned(), type_named(name)));
-    let protobuf = Value::from(HashMap::from(paths));
-    let google = HashMap::from([("protobuf".to_owned(), protobuf)]);
-    context.add_variable_from_value("google", Value::from(google));
+    let paths = PATHS.map(|name| (name, type_named(name)));
+    let protobuf = map(paths);
+    context.add_variable_from_value("google", map([("protobuf", protobuf)]));
     context
 }
 
+fn map<const COUNT: usize>(members: [(&str, Value); COUNT]) -> Value {
+    let members = members.into_iter().map(|(name, value)| (Key::from(name), value));
+    Value::Map(Map { map: Arc::new(members.collect()) })
+}
+
 fn truth(This(value): This<Value>) -> ResolveResult {
-    let Value::String(text) = &value else {
-        return match value {
-            Value::Bool(_) => Ok(value),
-            _ => Err(ExecutionError::NoSuchOverload),
-        };
-    };
+    if let Value::Bool(_) = value {
+        return Ok(value);
+    }
+    let Value::String(text) = &value else { return Err(ExecutionError::NoSuchOverload) };
     match text.as_str() {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
@@ -80,17 +82,18 @@ fn size(context: &FunctionContext<'_, '_>, This(value): This<Value>) -> ResolveR
 }
 
 fn text(This(value): This<Value>) -> ResolveResult {
-    let text = match value {
-        Value::Bool(is_so) => is_so.to_string(),
-        Value::Float(number) => go_float(number),
-        Value::Timestamp(moment) => moment.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        Value::Duration(time) => {
-            // More than a double has digits for is more than anybody compares.
-            let seconds = time.num_microseconds().map(|it| it.to_string());
-            let seconds = seconds.and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
-            format!("{}s", seconds / 1e6)
-        }
-        other => return given_text(other),
+    let text = if let Value::Bool(is_so) = value {
+        is_so.to_string()
+    } else if let Value::Float(number) = value {
+        go_float(number)
+    } else if let Value::Timestamp(moment) = value {
+        moment.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+    } else if let Value::Duration(time) = value {
+        // More than a double has digits for is more than anybody compares.
+        let micros = time.num_microseconds().and_then(|it| it.to_string().parse::<f64>().ok());
+        format!("{}s", micros.unwrap_or_default() / 1e6)
+    } else {
+        return given_text(value);
     };
     Ok(Value::String(Arc::new(text)))
 }
@@ -124,23 +127,21 @@ fn type_of(This(value): This<Value>) -> ResolveResult {
         Value::UInt(_) => "uint",
         Value::Duration(_) => "Duration",
         Value::Timestamp(_) => "Timestamp",
-        _ => return Err(ExecutionError::NoSuchOverload),
+        Value::Function(..) | Value::Opaque(_) => return Err(ExecutionError::NoSuchOverload),
     };
     Ok(type_named(name))
 }
 
 fn pairs(This(value): This<Value>) -> ResolveResult {
     let pair = |key: Value, value: &Value| Value::List(Arc::new(vec![key, value.clone()]));
-    let pairs = match value {
-        Value::List(list) => {
-            list.iter().zip(0..).map(|(it, at)| pair(Value::Int(at), it)).collect()
-        }
-        Value::Map(map) => {
-            let mut members: Vec<(&Key, &Value)> = map.map.iter().collect();
-            members.sort_by(|(a, _), (b, _)| a.cmp(b));
-            members.into_iter().map(|(name, value)| pair(name.into(), value)).collect()
-        }
-        _ => return Err(ExecutionError::NoSuchOverload),
+    let pairs = if let Value::List(list) = value {
+        list.iter().zip(0..).map(|(it, at)| pair(Value::Int(at), it)).collect()
+    } else if let Value::Map(map) = value {
+        let mut members: Vec<(&Key, &Value)> = map.map.iter().collect();
+        members.sort_by_key(|(name, _)| *name);
+        members.into_iter().map(|(name, value)| pair(name.into(), value)).collect()
+    } else {
+        return Err(ExecutionError::NoSuchOverload);
     };
     Ok(Value::List(Arc::new(pairs)))
 }

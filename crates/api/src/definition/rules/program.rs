@@ -202,6 +202,10 @@ enum Fault {
 }
 
 impl From<ExecutionError> for Fault {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "more may be added, and speak for themselves"
+    )]
     fn from(error: ExecutionError) -> Self {
         Self::Other(match error {
             ExecutionError::NoSuchOverload
@@ -210,6 +214,12 @@ impl From<ExecutionError> for Fault {
             | ExecutionError::UnsupportedTargetType { .. }
             | ExecutionError::UnsupportedUnaryOperator(..)
             | ExecutionError::ValuesNotComparable(..) => return Self::NoOverload,
+            ExecutionError::FunctionError { function, message }
+                if message.starts_with("string parse error") =>
+            {
+                format!("type conversion error from 'string' to '{function}'")
+            }
+            ExecutionError::FunctionError { message, .. } => message,
             ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
             ExecutionError::IndexOutOfBounds(Value::Int(at)) => {
                 format!("index out of bounds: {at}")

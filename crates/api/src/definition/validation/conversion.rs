@@ -221,7 +221,10 @@ mod tests {
     #[test]
     fn webhooks_are_where_they_can_be() {
         let form = "; desired format: https://host[/path]";
-        let service = |path: &str| json!({"service": {"name": "n", "namespace": "s", "port": 443, "path": path}});
+        let service = |path: &str| {
+            let service = json!({"name": "n", "namespace": "s", "port": 443, "path": path});
+            json!({"service": service})
+        };
         let cases = [
             (json!({"url": "https://example.com/x"}), vec![]),
             (service("/a/b/"), vec![]),
