@@ -16,20 +16,22 @@ use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
-/// Set for the compiler that cargo starts when it is this program.
+/// Set for the compiler that cargo starts when it is this program, to what is noted.
 const COMPILING: &str = "LOCKSTEP_FUZZ_COMPILES";
 /// Where a program is to write its seeds to; `lockstep_fuzz::SEEDS`.
 const SEEDS: &str = "LOCKSTEP_FUZZ_SEEDS";
 /// What is watched while it is fed.
 const WATCHED: [&str; 4] = ["lockstep_api", "lockstep_fuzz", "lockstep_local", "lockstep_store"];
-/// What makes the compiler note where a program comes by and what it compares.
-const WATCH: [&str; 5] = [
+/// What makes the compiler note where a program comes by.
+const WATCH: [&str; 4] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=3",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
+/// What makes it note what is compared, too. That takes half of the time of a target, so that long
+/// runs do without: they have dictionaries.
+const WATCH_COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
@@ -98,7 +100,8 @@ fn build(options: &Options, targets: &[String]) -> Result<()> {
         command.args(["--example", target]);
     }
     let own = std::env::current_exe().context("this program does not know where it is")?;
-    command.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILING, "1");
+    let noted = if options.optimised { "places" } else { "compares" };
+    command.env("RUSTC_WORKSPACE_WRAPPER", own).env(COMPILING, noted);
     shell::run(&mut command)?;
     println!("built in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
@@ -130,7 +133,9 @@ fn feed(target: &str, options: &Options) -> Result<()> {
         .arg(format!("-dict={}", corpus.with_extension("dict").display()))
         .arg(format!("-artifact_prefix={}/{target}-", found.display()))
         .arg(format!("-seed={}", options.seed))
-        .args(["-max_len=65536", "-timeout=20", "-rss_limit_mb=3000", "-print_final_stats=1"]);
+        .args(["-max_len=65536", "-timeout=20", "-rss_limit_mb=3000", "-print_final_stats=1"])
+        // To count what is rare takes more time than it saves when there are thousands of places.
+        .arg("-entropic=0");
     match (options.inputs, options.seconds) {
         (Some(inputs), _) => command.arg(format!("-runs={inputs}")),
         (None, seconds) => command.arg(format!("-max_total_time={}", seconds.unwrap_or(60))),
@@ -190,20 +195,21 @@ fn failure(log: &str) -> String {
 
 /// Does what the compiler does, when cargo takes this program for it; nothing when it is itself.
 pub(crate) fn compile_if_asked() -> Option<ExitCode> {
-    std::env::var_os(COMPILING)?;
+    let noted = std::env::var_os(COMPILING)?;
     let mut words = std::env::args_os().skip(1);
     let mut compiler = Command::new(words.next()?);
-    compiler.args(arguments(words.collect()));
+    compiler.args(arguments(words.collect(), noted == "compares"));
     let code = compiler.status().ok().and_then(|status| status.code()).unwrap_or(1);
     Some(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }
 
 /// What the compiler is told: for what is watched, to watch.
-fn arguments(mut words: Vec<OsString>) -> Vec<OsString> {
+fn arguments(mut words: Vec<OsString>, notes_compares: bool) -> Vec<OsString> {
     let at = words.iter().position(|word| word == "--crate-name");
     let name = at.and_then(|at| words.get(at + 1)).and_then(|name| name.to_str());
     if name.is_some_and(|name| WATCHED.contains(&name)) {
         words.extend(WATCH.map(OsString::from));
+        words.extend(notes_compares.then(|| WATCH_COMPARES.into()));
     }
     words
 }
@@ -214,10 +220,13 @@ mod tests {
 
     #[test]
     fn only_our_own_crates_are_watched() {
-        let of = |name: &str| arguments(["--crate-name", name].map(OsString::from).to_vec()).len();
-        assert_eq!(of("lockstep_api"), 2 + WATCH.len());
-        assert_eq!(of("build_script_build"), 2);
-        assert_eq!(arguments(vec!["-vV".into()]), ["-vV"]);
+        let of = |name: &str, notes_compares| {
+            arguments(["--crate-name", name].map(OsString::from).to_vec(), notes_compares).len()
+        };
+        assert_eq!(of("lockstep_api", false), 2 + WATCH.len());
+        assert_eq!(of("lockstep_api", true), 3 + WATCH.len());
+        assert_eq!(of("build_script_build", true), 2);
+        assert_eq!(arguments(vec!["-vV".into()], true), ["-vV"]);
     }
 
     #[test]

@@ -129,7 +129,35 @@ fn groups(registry: &Registry) -> Vec<Group<'_>> {
     for group in &mut groups {
         group.versions.sort_by_key(|(version, _)| Reverse(priority(version)));
     }
+    groups.sort_by_key(|group| Reverse(group_priority(group.name)));
     groups
+}
+
+/// Where a group stands among the others, by the numbers that Kubernetes gives them. Clients take a
+/// name that several groups have for the one of the first of them, so that `roles` are those of
+/// RBAC whatever users define.
+fn group_priority(group: &str) -> u32 {
+    match group {
+        "" => 18_000,
+        "apps" => 17_800,
+        "events.k8s.io" => 17_750,
+        "authentication.k8s.io" => 17_700,
+        "authorization.k8s.io" => 17_600,
+        "autoscaling" => 17_500,
+        "batch" => 17_400,
+        "certificates.k8s.io" => 17_300,
+        "networking.k8s.io" => 17_200,
+        "policy" => 17_100,
+        "rbac.authorization.k8s.io" => 17_000,
+        "storage.k8s.io" => 16_800,
+        "admissionregistration.k8s.io" | "apiextensions.k8s.io" => 16_700,
+        "scheduling.k8s.io" => 16_600,
+        "coordination.k8s.io" => 16_500,
+        "node.k8s.io" => 16_300,
+        "discovery.k8s.io" => 16_200,
+        "metrics.k8s.io" => 100,
+        _ => 1_000,
+    }
 }
 
 /// Orders versions as Kubernetes does: stable before beta before alpha, then by number; anything
@@ -295,8 +323,24 @@ mod tests {
 
     /// Where all is stored as it is served.
     fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<Value> {
-        let stored = |table: &str| registry.iter().find(|it| &*it.table == table).map(AsRef::as_ref);
+        let stored =
+            |table: &str| registry.iter().find(|it| &*it.table == table).map(AsRef::as_ref);
         api_resource_list(registry, group, version, stored)
+    }
+
+    #[test]
+    fn groups_of_users_come_after_those_of_kubernetes() {
+        let list = api_group_list(&builtin::registry());
+        let names: Vec<&str> = list["groups"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|it| it["name"].as_str())
+            .collect();
+        let at = |name: &str| names.iter().position(|known| *known == name).expect(name);
+        assert!(at("batch") < at("rbac.authorization.k8s.io"), "{names:?}");
+        assert!(at("coordination.k8s.io") < at("jobset.x-k8s.io"), "{names:?}");
+        assert!(at("jobset.x-k8s.io") < at("kueue.x-k8s.io"), "{names:?}");
     }
 
     #[test]
@@ -310,8 +354,7 @@ mod tests {
             for group in document["items"].as_array().unwrap() {
                 let name = group["metadata"]["name"].as_str().unwrap_or_default();
                 for version in group["versions"].as_array().unwrap() {
-                    let list =
-                        resource_list(&registry, name, version["version"].as_str().unwrap());
+                    let list = resource_list(&registry, name, version["version"].as_str().unwrap());
                     let legacy: Vec<Value> = list.unwrap()["resources"]
                         .as_array()
                         .unwrap()

@@ -7,11 +7,11 @@ mod grant;
 
 pub use grant::{Refusal, may_grant};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     json::{list, text},
@@ -128,8 +128,7 @@ pub fn overreach(
         return None;
     }
     let owned = rules_for(roles, who, namespace);
-    let missing: BTreeSet<String> =
-        rules.iter().filter(|rule| !includes(&owned, rule)).map(described).collect();
+    let missing = missing(&owned, rules);
     if missing.is_empty() {
         return None;
     }
@@ -140,6 +139,45 @@ pub fn overreach(
         groups.join(" "),
         missing.into_iter().collect::<Vec<_>>().join("\n")
     ))
+}
+
+/// What of `rules` is not in those that are `owned`: what is missing of one resource is one rule.
+fn missing(owned: &[Value], rules: &[Value]) -> BTreeSet<String> {
+    let mut verbs_of: BTreeMap<[String; 3], Vec<&str>> = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for rule in rules.iter().filter(|rule| !includes(owned, rule)) {
+        if !is_countable(rule) {
+            missing.insert(described(rule));
+            continue;
+        }
+        let is_owned = |part: &Request<'_>| owned.iter().any(|owned| covers(owned, part));
+        for part in parts(rule).into_iter().filter(|part| !is_owned(part)) {
+            match part {
+                Request::Path { verb, path } => {
+                    let alone = json!({"nonResourceURLs": [path], "verbs": [verb]});
+                    missing.insert(described(&alone));
+                }
+                Request::Resource { verb, group, resource, subresource, name, .. } => {
+                    let resource = match subresource {
+                        "" => resource.to_owned(),
+                        sub => format!("{resource}/{sub}"),
+                    };
+                    let verbs = verbs_of.entry([group.to_owned(), resource, name.to_owned()]);
+                    let verbs = verbs.or_default();
+                    if !verbs.contains(&verb) {
+                        verbs.push(verb);
+                    }
+                }
+            }
+        }
+    }
+    missing.extend(verbs_of.into_iter().map(|([group, resource, name], verbs)| {
+        let names: Vec<String> = Some(name).filter(|name| !name.is_empty()).into_iter().collect();
+        described(&json!({
+            "apiGroups": [group], "resources": [resource], "resourceNames": names, "verbs": verbs,
+        }))
+    }));
+    missing
 }
 
 /// `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`.
@@ -161,11 +199,17 @@ fn described(rule: &Value) -> String {
 /// Whether `rules` together allow all that `rule` does. One that stands for more requests than can
 /// be looked at is taken for one that does not.
 fn includes(rules: &[Value], rule: &Value) -> bool {
+    is_countable(rule)
+        && parts(rule).iter().all(|part| rules.iter().any(|owned| covers(owned, part)))
+}
+
+/// Whether a rule stands for no more requests than can be looked at.
+fn is_countable(rule: &Value) -> bool {
     let count = |key| strings(rule, key).count();
     let objects = count("resourceNames").max(1);
     let below = count("apiGroups").saturating_mul(count("resources")).saturating_mul(objects);
     let all = below.saturating_add(count("nonResourceURLs")).saturating_mul(count("verbs"));
-    all <= PARTS_MAX && parts(rule).iter().all(|part| rules.iter().any(|owned| covers(owned, part)))
+    all <= PARTS_MAX
 }
 
 /// The single requests that a rule is about. One that names no objects is about all of them, which

@@ -1,6 +1,6 @@
-//! The controllers a cluster needs beside the scheduler and the node: service accounts, endpoints,
-//! volume claims, cron jobs, the life and death of nodes, the queue of the machine. Each follows
-//! what it needs through a client and runs until it is aborted.
+//! The controllers a cluster needs beside the scheduler and the node: service accounts and their
+//! tokens, endpoints, volume claims, cron jobs, the life and death of nodes, the queue of the
+//! machine. Each follows what it needs through a client and runs until it is aborted.
 
 pub mod cron_job;
 pub mod endpoints;
@@ -8,6 +8,7 @@ pub mod machine_queue;
 pub mod node_lifecycle;
 pub mod role_aggregation;
 pub mod service_account;
+pub mod token_secrets;
 pub mod volume_claims;
 
 use kube::Client;
@@ -30,6 +31,7 @@ pub struct ControllerOptions {
 pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec<JoinHandle<()>> {
     vec![
         service_account::spawn(client.clone(), options.root_ca.clone()),
+        token_secrets::spawn(client.clone(), options.root_ca.clone()),
         cron_job::spawn(client.clone(), feeds),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),

@@ -21,7 +21,7 @@ mod openapi;
 mod options;
 mod present;
 pub mod protocols;
-mod query;
+pub(crate) mod query;
 mod request;
 mod respond;
 mod reviews;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use lockstep_local::server::protocols::{
-    channels::{Channels, Heard, V4, V5, message},
+    channels::{Channels, Heard, V1_TEXT, V4, V5},
     spdy::{Decoder, Encoder, Frame, SpdyError},
     streams::{Step, Streams},
 };
@@ -20,7 +20,11 @@ pub fn feed(bytes: &[u8]) {
         });
         assert_eq!(heard, bytes.first() == Some(&0));
     }
-    assert_eq!(message(1, bytes).into_data()[1..], *bytes);
+    assert_eq!(Channels::of(V4).message(1, bytes).into_data()[1..], *bytes);
+    let text = Channels::of(V1_TEXT);
+    let _ = bounded_and_stretched(bytes, |bytes| text.opened(bytes).map(drop));
+    let opened = text.opened(&text.message(1, bytes).into_data()).map(|it| it[1..].to_vec());
+    assert_eq!(opened.as_deref(), Some(bytes));
     let frames: Vec<Frame> = bytes.split(|byte| *byte == b'\n').filter_map(frame).collect();
     is_written_and_read(&frames);
     is_kept_in_order(frames);

@@ -174,9 +174,9 @@ async fn send(server: &Server, request: Request<Body>) {
 fn is_no_fault(shown: &str, code: u16, status: Option<&Value>, body: &[u8]) {
     let reason = status.and_then(|status| status["reason"].as_str()).unwrap_or_default();
     let message = status.and_then(|status| status["message"].as_str()).unwrap_or_default();
-    let is_without_number = message.starts_with("Internal error occurred: the spec replicas field ");
-    let is_upstreams =
-        code == 500 && status.is_some() && (reason.is_empty() || is_without_number);
+    let is_without_number =
+        message.starts_with("Internal error occurred: the spec replicas field ");
+    let is_upstreams = code == 500 && status.is_some() && (reason.is_empty() || is_without_number);
     let is_early = code == 504 && reason == "Timeout";
     assert!(
         code < 500 || is_upstreams || is_early,

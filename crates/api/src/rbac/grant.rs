@@ -14,7 +14,7 @@ pub enum Refusal {
     /// The role that is to be bound is not there: nobody can tell what would be given away.
     NoSuchRole {
         /// `roles` or `clusterroles`.
-        plural: &'static str,
+        plural: String,
         /// Its name.
         name: String,
     },
@@ -35,7 +35,7 @@ pub fn may_grant(
     object: &Json,
 ) -> Result<(), Refusal> {
     let namespace = text(object, &["metadata", "namespace"]);
-    let given = given(roles, plural, object, namespace)?;
+    let given = given(roles, plural, object, namespace);
     let request = Request::Resource {
         verb: given.verb,
         group: GROUP,
@@ -47,7 +47,11 @@ pub fn may_grant(
     if allowed_by(roles, who, &request).is_some() {
         return Ok(());
     }
-    if let Some(why) = overreach(roles, who, namespace, given.rules) {
+    let Some(rules) = given.rules else {
+        let (plural, name) = (given.plural.to_owned(), given.name.to_owned());
+        return Err(Refusal::NoSuchRole { plural, name });
+    };
+    if let Some(why) = overreach(roles, who, namespace, rules) {
         return Err(Refusal::Overreach(why));
     }
     // What it gathers may be anything, now or later.
@@ -71,7 +75,8 @@ struct Given<'a> {
     verb: &'static str,
     plural: &'a str,
     name: &'a str,
-    rules: &'a [Value],
+    /// Nothing when the role is not there.
+    rules: Option<&'a [Value]>,
 }
 
 fn given<'a>(
@@ -79,18 +84,17 @@ fn given<'a>(
     plural: &'a str,
     object: &'a Json,
     namespace: &'a str,
-) -> Result<Given<'a>, Refusal> {
+) -> Given<'a> {
     if !object.contains_key("roleRef") {
         let name = text(object, &["metadata", "name"]);
-        return Ok(Given { verb: "escalate", plural, name, rules: list(object, &["rules"]) });
+        let rules = Some(list(object, &["rules"]));
+        return Given { verb: "escalate", plural, name, rules };
     }
     let name = text(object, &["roleRef", "name"]);
     let is_of_namespace = text(object, &["roleRef", "kind"]) == "Role";
     let plural = if is_of_namespace { "roles" } else { "clusterroles" };
-    match roles.rules(is_of_namespace.then_some(namespace), name) {
-        Some(rules) => Ok(Given { verb: "bind", plural, name, rules }),
-        None => Err(Refusal::NoSuchRole { plural, name: name.to_owned() }),
-    }
+    let rules = roles.rules(is_of_namespace.then_some(namespace), name);
+    Given { verb: "bind", plural, name, rules }
 }
 
 #[cfg(test)]
@@ -212,7 +216,10 @@ mod tests {
         for (kind, plural) in [("Role", "roles"), ("ClusterRole", "clusterroles")] {
             let object = binding(kind, "nope");
             let got = may_grant(&town(json!({})), who, "rolebindings", &object);
-            assert_eq!(got, Err(Refusal::NoSuchRole { plural, name: "nope".to_owned() }));
+            assert_eq!(
+                got,
+                Err(Refusal::NoSuchRole { plural: plural.to_owned(), name: "nope".to_owned() })
+            );
         }
     }
 }

@@ -239,8 +239,17 @@ fn those_who_reach_too_far_are_told_what_is_not_theirs() {
         Some(
             "user \"system:serviceaccount:red:bot\" (groups=[\"all\"]) is attempting to grant RBAC \
              permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], \
-             Verbs:[\"get\" \"delete\"]}"
+             Verbs:[\"delete\"]}"
         )
+    );
+    let much =
+        json!({"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["delete", "patch"]});
+    let told = tried(bot, "red", much).unwrap();
+    let (_, told) = told.split_once('\n').unwrap();
+    assert_eq!(
+        told,
+        "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"patch\"]}\n\
+         {APIGroups:[\"\"], Resources:[\"pods/log\"], Verbs:[\"delete\" \"patch\"]}"
     );
     assert!(tried(bot, "blue", pods(&["get"])).is_some(), "rights end with the namespace");
 }

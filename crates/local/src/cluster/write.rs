@@ -26,14 +26,15 @@ const ATTEMPTS_MAX: usize = 1_000;
 #[derive(Clone)]
 pub struct Guard(Arc<Check>);
 
-/// Looks at an object of a resource as it would be, and whether it would be new.
-type Check = dyn Fn(&Resource, &Object, bool) -> Result<(), Status> + Send + Sync;
+/// Looks at an object of a resource as it would be, and as it is unless it would be new.
+type Check = dyn Fn(&Resource, &Object, Option<&Object>) -> Result<(), Status> + Send + Sync;
 
 impl Guard {
-    /// A guard that asks `check` about every object to be written, and says whether it is new.
-    pub fn new(
-        check: impl Fn(&Resource, &Object, bool) -> Result<(), Status> + Send + Sync + 'static,
-    ) -> Self {
+    /// A guard that asks `check` about every object to be written, and shows what it is now.
+    pub fn new<F>(check: F) -> Self
+    where
+        F: Fn(&Resource, &Object, Option<&Object>) -> Result<(), Status> + Send + Sync + 'static,
+    {
         Self(Arc::new(check))
     }
 }
@@ -242,8 +243,10 @@ impl Cluster {
             let scene = Scene { view, catalog, resource, namespace, context, manager };
             let planned = plan(&scene).and_then(|plan| match &options.guard {
                 Some(Guard(check)) if !plan.change.ops.is_empty() && !plan.is_removal() => {
-                    let object = plan.preview(&head.snapshot);
-                    check(resource, &object, plan.is_created).map(|()| plan)
+                    let object = plan.preview(view);
+                    let key = lockstep_store::object::key(namespace, &object.meta.name);
+                    let old = (!plan.is_created).then(|| view.get(&resource.table, &key)).flatten();
+                    check(resource, &object, old.map(|old| &**old)).map(|()| plan)
                 }
                 _ => Ok(plan),
             });

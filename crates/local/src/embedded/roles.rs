@@ -8,7 +8,7 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 const WRITE: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 
 /// Group, and what belongs to a namespace in it.
-const VIEWED: [(&str, &[&str]); 6] = [
+const VIEWED: [(&str, &[&str]); 11] = [
     (
         "",
         &[
@@ -21,6 +21,9 @@ const VIEWED: [(&str, &[&str]); 6] = [
             "pods",
             "pods/log",
             "pods/status",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
+            "replicationcontrollers/status",
             "resourcequotas",
             "resourcequotas/status",
             "serviceaccounts",
@@ -28,14 +31,35 @@ const VIEWED: [(&str, &[&str]); 6] = [
             "services/status",
         ],
     ),
+    (
+        "apps",
+        &[
+            "controllerrevisions",
+            "daemonsets",
+            "daemonsets/status",
+            "deployments",
+            "deployments/scale",
+            "deployments/status",
+            "replicasets",
+            "replicasets/scale",
+            "replicasets/status",
+            "statefulsets",
+            "statefulsets/scale",
+            "statefulsets/status",
+        ],
+    ),
+    ("autoscaling", &["horizontalpodautoscalers", "horizontalpodautoscalers/status"]),
     ("batch", &["cronjobs", "cronjobs/status", "jobs", "jobs/status"]),
     ("discovery.k8s.io", &["endpointslices"]),
     ("events.k8s.io", &["events"]),
     ("jobset.x-k8s.io", &["jobsets", "jobsets/status"]),
     ("kueue.x-k8s.io", &["localqueues", "localqueues/status", "workloads", "workloads/status"]),
+    ("metrics.k8s.io", &["nodes", "pods"]),
+    ("networking.k8s.io", &["ingresses", "ingresses/status", "networkpolicies"]),
+    ("policy", &["poddisruptionbudgets", "poddisruptionbudgets/status"]),
 ];
 
-const EDITED: [(&str, &[&str]); 6] = [
+const EDITED: [(&str, &[&str]); 10] = [
     (
         "",
         &[
@@ -47,16 +71,33 @@ const EDITED: [(&str, &[&str]); 6] = [
             "pods/eviction",
             "pods/exec",
             "pods/portforward",
+            "replicationcontrollers",
+            "replicationcontrollers/scale",
             "secrets",
             "serviceaccounts",
             "services",
         ],
     ),
+    (
+        "apps",
+        &[
+            "daemonsets",
+            "deployments",
+            "deployments/scale",
+            "replicasets",
+            "replicasets/scale",
+            "statefulsets",
+            "statefulsets/scale",
+        ],
+    ),
+    ("autoscaling", &["horizontalpodautoscalers"]),
     ("batch", &["cronjobs", "jobs"]),
     ("coordination.k8s.io", &["leases"]),
     ("events.k8s.io", &["events"]),
     ("jobset.x-k8s.io", &["jobsets"]),
     ("kueue.x-k8s.io", &["localqueues", "workloads"]),
+    ("networking.k8s.io", &["ingresses", "networkpolicies"]),
+    ("policy", &["poddisruptionbudgets"]),
 ];
 
 /// Who may learn by which key tokens of service accounts are signed, and where that is.

@@ -9,6 +9,7 @@ use lockstep_api::{
     Resource, Status,
     json::text,
     rbac::{self, Refusal, Request, Who},
+    strategy::Json,
 };
 use lockstep_store::Object;
 use serde_json::Value;
@@ -95,18 +96,25 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
         return None;
     }
     let (app, user) = (Arc::clone(app), user.clone());
-    Some(Guard::new(move |resource, object, is_created| {
-        if is_created {
+    Some(Guard::new(move |resource, object, old| {
+        if old.is_none() {
             may_create(&app, &user, resource, object)?;
         }
         if *resource.group != *rbac::GROUP {
             return Ok(());
         }
         let (bound, object) = (Bound::of(&app), object.json());
+        if old.is_some_and(|old| is_only_about_owners(old.json(), object.clone())) {
+            return Ok(());
+        }
         rbac::may_grant(&*bound.0, who(&user), &resource.plural, &object).map_err(|refusal| {
             match refusal {
                 Refusal::NoSuchRole { plural, name } => {
-                    Status::not_allowed((rbac::GROUP, plural), &name, "it does not exist")
+                    let catalog = app.cluster.catalog();
+                    match catalog.registry().get(rbac::GROUP, "v1", &plural) {
+                        Some(roles) => Status::not_found(roles, &name),
+                        None => Status::no_such_resource(),
+                    }
                 }
                 Refusal::Overreach(why) => {
                     Status::forbidden(resource, text(&object, &["metadata", "name"]), &why)
@@ -114,6 +122,19 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
             }
         })
     }))
+}
+
+/// Whether a change is none but of who owns an object and who has still to do with its end, which
+/// gives nothing away.
+fn is_only_about_owners(mut old: Json, mut new: Json) -> bool {
+    for object in [&mut old, &mut new] {
+        if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            for field in ["finalizers", "managedFields", "ownerReferences", "resourceVersion"] {
+                meta.remove(field);
+            }
+        }
+    }
+    old == new
 }
 
 /// An update or a configuration of something that is not there creates it, which is another right.

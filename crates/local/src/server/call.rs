@@ -16,7 +16,7 @@ use super::{
     App, authorize,
     body::yaml_to_json,
     limits::read_body,
-    negotiate::{self, Input, Output},
+    negotiate::{self, Input, Output, Shape},
     options::{FIELD_MANAGER_LENGTH_MAX, ListOptions, MutationOptions},
     query::Query,
 };
@@ -68,6 +68,17 @@ impl Call {
             Input::Json => Ok(bytes),
             Input::Yaml => yaml_to_json(&bytes),
             Input::Protobuf => decode::protobuf_to_json(&bytes).map(Bytes::from),
+        }
+    }
+
+    /// How to answer with what can only be shown as it is.
+    ///
+    /// # Errors
+    /// 406 when the client would only take something else.
+    pub(crate) fn plain_output(&self) -> Result<Output, Status> {
+        match self.output.shape {
+            Shape::Object => Ok(self.output),
+            _ => negotiate::plain_output(&self.headers, &self.query),
         }
     }
 

@@ -39,9 +39,7 @@ pub(crate) fn answer(
         ["apis"] => discovery::api_group_list(registry),
         ["apis", group] => discovery::api_group(registry, group)?,
         ["apis", "", _] => return None,
-        ["apis", group, version] => {
-            discovery::api_resource_list(registry, group, version, stored)?
-        }
+        ["apis", group, version] => discovery::api_resource_list(registry, group, version, stored)?,
         _ => return None,
     };
     Some(respond::value(StatusCode::OK, &value, output))

@@ -28,7 +28,7 @@ use super::{
     request::{Target, Verb, target},
     subresources,
 };
-use crate::auth::{User, disguise, refuse_browsers};
+use crate::auth::{User, bearer, disguise, refuse_browsers};
 
 /// Answers one request.
 pub(crate) async fn handle(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -121,20 +121,21 @@ fn identify(app: &App, request: &mut Request) -> Result<Caller, Status> {
     if length > URI_BYTES_MAX {
         return Err(failure(414, "RequestURITooLong", "the path of the request is too long"));
     }
-    refuse_browsers(request.uri(), request.headers(), &app.names)?;
-    let user = authenticate::caller(app, request.headers())?;
+    if bearer(request.headers()).is_none() {
+        refuse_browsers(request.uri(), request.headers(), &app.names)?;
+    }
+    let user = authenticate::caller(app, request.uri().path(), request.headers())?;
     let user = match disguise(request.headers())? {
         None => user,
         Some(disguise) => {
-            for (resource, namespace, name) in &disguise.parts {
-                let group = if *resource == "uids" { "authentication.k8s.io" } else { "" };
+            for part in &disguise.parts {
                 let request = rbac::Request::Resource {
                     verb: "impersonate",
-                    group,
-                    resource,
-                    subresource: "",
-                    namespace,
-                    name,
+                    group: part.group,
+                    resource: part.resource,
+                    subresource: &part.subresource,
+                    namespace: &part.namespace,
+                    name: &part.name,
                 };
                 if Bound::of(app).allows(&user, &request).is_none() {
                     return Err(authorize::refused(&user, &request));

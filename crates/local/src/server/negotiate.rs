@@ -90,6 +90,15 @@ pub(crate) fn output(headers: &HeaderMap, query: &Query) -> Result<Output, Statu
         .ok_or_else(|| Status::not_acceptable(&SERVED))
 }
 
+/// The same for what can only be shown as it is.
+pub(crate) fn plain_output(headers: &HeaderMap, query: &Query) -> Result<Output, Status> {
+    let accept = accept_of(headers);
+    let is_plain = |output: &Output| output.shape == Shape::Object;
+    let output = clauses(&accept).into_iter().filter_map(|clause| honoured(&clause)).find(is_plain);
+    let output = output.ok_or_else(|| Status::not_acceptable(&SERVED))?;
+    Ok(Output { is_pretty: output.is_pretty || is_for_people(headers, query), ..output })
+}
+
 /// The aggregated discovery a client asks for; nothing when it would rather have the legacy lists.
 pub(crate) fn aggregated_discovery(headers: &HeaderMap) -> Option<Aggregated> {
     for clause in clauses(&accept_of(headers)) {

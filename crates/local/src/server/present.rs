@@ -58,6 +58,12 @@ impl Presenter {
         }
     }
 
+    /// Whether objects are shown as they are, of a kind that Go has no struct for: what is empty
+    /// in the metadata of their lists is shown then.
+    pub(crate) fn shows_custom_objects(&self) -> bool {
+        self.shape == Shape::Object && !self.resource.takes_strategic_patches()
+    }
+
     /// A presenter of the events of a watch.
     pub(crate) fn of_events(call: &Call, resource: &Arc<Resource>) -> Result<Self, Status> {
         Self::new(resource, call)

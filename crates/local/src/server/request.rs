@@ -110,7 +110,7 @@ pub(crate) fn target(method: &Method, path: &str, query: &Query) -> Target {
     let name = rest.get(1).cloned();
     let verb = if is_old_watch { Verb::Watch } else { verb_of(method, name.is_some(), query) };
     let selected = match verb {
-        Verb::List | Verb::Watch | Verb::DeleteCollection => selected(query),
+        Verb::List | Verb::Watch => selected(query),
         _ => None,
     };
     Target::Resource(ResourcePath {

@@ -6,7 +6,7 @@ use axum::{body::Body, response::Response};
 use http::StatusCode;
 use jiff::Timestamp;
 use lockstep_api::{
-    Registry, Resource, Scope, Status, Strategy,
+    Registry, Resource, Scope, Status, Strategy, decode,
     field::{ErrorKind, ErrorList, FieldError, Path},
     json::{at, list, text},
     rbac::Request,
@@ -20,6 +20,7 @@ use super::{
     authenticate::{self, Known},
     authorize::Bound,
     call::{Address, Call},
+    options::MutationOptions,
     respond,
     respond::typed_header,
 };
@@ -65,10 +66,11 @@ pub(crate) fn is_review(resource: &Resource) -> bool {
 /// Answers a review with what was asked and what is so.
 pub(crate) async fn answer(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
     let resource = &address.resource;
+    let output = call.plain_output()?;
     let body = call.json_body(body).await?;
-    let mut asked: Map<String, Value> = serde_json::from_slice(&body).map_err(|error| {
-        Status::bad_request(format!("the object provided is no {}: {error}", resource.kind))
-    })?;
+    let options = MutationOptions::read(&call.query, "CreateOptions")?;
+    let decoded = decode::object(resource, &body, options.field_validation)?;
+    let mut asked = decoded.object;
     if resource.is_namespaced() {
         place(&mut asked, address.namespace())?;
     }
@@ -88,7 +90,9 @@ pub(crate) async fn answer(call: &Call, address: &Address, body: Body) -> Result
     let mut bytes = bytes::BytesMut::new();
     let header = typed_header(&resource.api_version(), &resource.kind);
     respond::put_with_type(&mut bytes, &header, stored.as_bytes());
-    Ok(respond::json(StatusCode::CREATED, bytes.freeze(), call.output))
+    let mut response = respond::json(StatusCode::CREATED, bytes.freeze(), output);
+    respond::add_warnings(response.headers_mut(), &decoded.warnings);
+    Ok(response)
 }
 
 /// A question about a namespace is about the one it is asked in.

@@ -3,6 +3,9 @@
 use std::time::Duration;
 
 use axum::{body::Body, response::Response};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::BytesMut;
+use futures::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -15,6 +18,7 @@ use tokio_tungstenite::{
 };
 
 use super::{call::Call, error::failure};
+use crate::auth::is_bearer_protocol;
 
 /// The longest message that is read; clients send some ten KiB at a time.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -36,7 +40,8 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What a request asks for, and which of the protocols it is that are `spoken`, best first.
+    /// What a request asks for: the first of its protocols that are `spoken`. One that names none
+    /// asks for the one without a name.
     ///
     /// # Errors
     /// It is no request for a WebSocket, or for nothing that is spoken.
@@ -45,6 +50,16 @@ impl Offer {
         let protocol = asked.choose(spoken)?;
         let upgrade = call.upgrade.clone().ok_or_else(required)?;
         Ok(Self { upgrade, key: asked.key, protocol })
+    }
+
+    /// What a request asks for, where all protocols are as good: none is named in the answer.
+    ///
+    /// # Errors
+    /// It is no request for a WebSocket.
+    pub(crate) fn any(call: &Call) -> Result<Self, Status> {
+        let asked = Asked::of(&call.headers)?;
+        let upgrade = call.upgrade.clone().ok_or_else(required)?;
+        Ok(Self { upgrade, key: asked.key, protocol: "" })
     }
 
     /// The answer that begins it. Once the client has it, `serve` is called in a task of its own.
@@ -74,15 +89,78 @@ impl Offer {
         if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
             headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
         }
-        let protocol = HeaderValue::from_static(protocol);
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+        if !protocol.is_empty() {
+            let protocol = HeaderValue::from_static(protocol);
+            headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
+        }
         response
+    }
+}
+
+/// Whether a request would go on as a WebSocket.
+pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+    let has = |name: HeaderName, wanted: &str| {
+        words(headers, name).any(|word| word.eq_ignore_ascii_case(wanted))
+    };
+    has(header::CONNECTION, "upgrade") && has(header::UPGRADE, "websocket")
+}
+
+/// What a WebSocket is spoken on that only carries what would be the body of an answer.
+pub(crate) const PLAIN_PROTOCOLS: [&str; 3] = ["", "binary.k8s.io", "base64.binary.k8s.io"];
+
+/// How the parts of a body are messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carried {
+    /// Each chunk is one, of bytes or of Base64, as the protocol says.
+    Chunks,
+    /// Each line is one, of text.
+    Lines,
+}
+
+/// Sends a body over a WebSocket, until it ends or the client goes.
+pub(crate) async fn carry(socket: Socket, protocol: &'static str, body: Body, carried: Carried) {
+    let (mut sink, mut incoming) = socket.split();
+    let mut chunks = body.into_data_stream();
+    let send = async {
+        // A sign that it has begun, as there may be nothing to say for long.
+        if carried == Carried::Chunks {
+            sink.send(carried_message(protocol, &[])).await?;
+        }
+        let mut rest = BytesMut::new();
+        while let Some(Ok(chunk)) = chunks.next().await {
+            match carried {
+                Carried::Chunks => sink.send(carried_message(protocol, &chunk)).await?,
+                Carried::Lines => {
+                    rest.extend_from_slice(&chunk);
+                    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                        let line = rest.split_to(end + 1);
+                        let text = String::from_utf8_lossy(&line).into_owned();
+                        sink.send(Message::Text(text.into())).await?;
+                    }
+                }
+            }
+        }
+        sink.send(Message::Close(None)).await
+    };
+    let gone = async { while let Some(Ok(_)) = incoming.next().await {} };
+    let is_sent = tokio::select! {
+        sent = send => sent.is_ok(),
+        () = gone => false,
+    };
+    if is_sent {
+        part(incoming).await;
+    }
+}
+
+fn carried_message(protocol: &str, bytes: &[u8]) -> Message {
+    match protocol {
+        "base64.binary.k8s.io" => Message::Text(STANDARD.encode(bytes).into()),
+        _ => Message::Binary(bytes.to_vec().into()),
     }
 }
 
 /// Hears a client out that was told that it is over, so that what it was sent is not cut off.
 pub(crate) async fn part(mut incoming: impl futures::Stream<Item = Heard> + Unpin) {
-    use futures::StreamExt;
     let goodbye = async { while let Some(Ok(_)) = incoming.next().await {} };
     let _ = tokio::time::timeout(GOODBYE_TIME_MAX, goodbye).await;
 }
@@ -114,13 +192,18 @@ impl Asked {
         }
         let key = headers.get(header::SEC_WEBSOCKET_KEY).cloned();
         let key = key.ok_or_else(|| Status::bad_request("the key of the WebSocket is missing"))?;
-        let protocols = words(headers, header::SEC_WEBSOCKET_PROTOCOL).map(str::to_owned);
+        let words = words(headers, header::SEC_WEBSOCKET_PROTOCOL);
+        let protocols = words.filter(|word| !is_bearer_protocol(word)).map(str::to_owned);
         Ok(Self { key, protocols: protocols.collect() })
     }
 
     fn choose(&self, spoken: &[&'static str]) -> Result<&'static str, Status> {
-        let is_asked = |protocol: &&&str| self.protocols.iter().any(|asked| asked == **protocol);
-        spoken.iter().find(is_asked).copied().ok_or_else(|| {
+        let is_spoken = |asked: &str| spoken.iter().find(|protocol| **protocol == asked).copied();
+        let chosen = match self.protocols.as_slice() {
+            [] => is_spoken(""),
+            asked => asked.iter().find_map(|asked| is_spoken(asked)),
+        };
+        chosen.ok_or_else(|| {
             let message = format!(
                 "unable to upgrade: unable to negotiate protocol: client supports [{}], server \
                  accepts [{}]",
@@ -147,6 +230,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn who_names_no_protocol_asks_for_the_one_without_a_name() {
+        let of = |protocols: &[&str]| {
+            let protocols = protocols.iter().map(ToString::to_string).collect();
+            let asked = Asked { key: HeaderValue::from_static("x"), protocols };
+            asked.choose(&PLAIN_PROTOCOLS).ok()
+        };
+        assert_eq!(of(&[]), Some(""));
+        assert_eq!(of(&["binary.k8s.io"]), Some("binary.k8s.io"));
+        assert_eq!(of(&["channel.k8s.io"]), None);
+    }
+
+    #[test]
     fn upgrades_are_granted_to_who_speaks_what_is_spoken() {
         let ws = "connection: keep-alive, Upgrade\nupgrade: websocket\nsec-websocket-version: 13";
         let spdy = "connection: Upgrade\nupgrade: SPDY/3.1";
@@ -159,7 +254,7 @@ mod tests {
             (ws.to_owned(), Err((400, "the key of the WebSocket is missing"))),
             (format!("{ws}{key}"), Err((403, "unable to upgrade: unable to negotiate protocol"))),
             (format!("{ws}{key}\nsec-websocket-protocol: c"), Err((403, "unable to upgrade"))),
-            (format!("{ws}{key}\nsec-websocket-protocol: b, a"), Ok("a")),
+            (format!("{ws}{key}\nsec-websocket-protocol: c, b, a"), Ok("b")),
             (format!("{ws}{key}\nsec-websocket-protocol: c\nsec-websocket-protocol: b"), Ok("b")),
         ];
         for (text, want) in cases {

@@ -16,8 +16,13 @@ async fn strangers_are_turned_away() {
         }
         request.body(Body::empty()).unwrap()
     };
-    for path in ["/api/v1/pods", "/version", "/healthz", "/metrics", "/nowhere"] {
-        for headers in [&[][..], &[("authorization", "Bearer wrong")]] {
+    let wrong = &[("authorization", "Bearer wrong")][..];
+    for path in ["/version", "/healthz", "/livez", "/readyz"] {
+        assert_eq!(api.send(stranger(path, &[])).await.code, 200, "{path}");
+        assert_eq!(api.send(stranger(path, wrong)).await.code, 401, "{path}");
+    }
+    for path in ["/api/v1/pods", "/api", "/healthz/ping", "/metrics", "/nowhere"] {
+        for headers in [&[][..], wrong] {
             let answer = api.send(stranger(path, headers)).await;
             assert_eq!((answer.code, answer.message().as_str()), (401, "Unauthorized"), "{path}");
             assert_eq!(answer.json()["kind"], "Status");

@@ -250,3 +250,45 @@ async fn a_review_in_a_namespace_is_about_that_namespace() {
     assert_eq!(elsewhere.code, 400, "{}", elsewhere.text);
     assert_eq!(api.post(path, &review(json!({}), "other")).await.code, 422);
 }
+
+#[tokio::test]
+async fn who_acts_as_somebody_may_say_more_of_them_if_a_role_lets_him() {
+    let api = Api::start().await;
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let role = json!({
+        "metadata": {"name": "teacher"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"]},
+            {
+                "apiGroups": ["authentication.k8s.io"],
+                "resources": ["userextras/known-languages"],
+                "resourceNames": ["python"],
+                "verbs": ["impersonate"],
+            },
+        ],
+    });
+    assert_eq!(api.post(&format!("{RBAC}/clusterroles"), &role).await.code, 201);
+    let bound = binding("teacher", "teacher", "system:serviceaccount:default:default");
+    assert_eq!(api.post(&format!("{RBAC}/clusterrolebindings"), &bound).await.code, 201);
+    let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let token = api.post(token, &json!({"spec": {}})).await.json();
+    let bearer = format!("Bearer {}", token["status"]["token"].as_str().unwrap());
+    let ask = async |language: &str| {
+        let request = Request::post(path)
+            .header("host", "localhost")
+            .header("authorization", &bearer)
+            .header("content-type", "application/json")
+            .header("impersonate-user", "jane-doe")
+            .header("impersonate-extra-known-languages", language);
+        api.send(request.body(Body::from("{}")).unwrap()).await
+    };
+    let allowed = ask("python").await;
+    assert_eq!(allowed.code, 201, "{}", allowed.text);
+    let user = &allowed.json()["status"]["userInfo"];
+    assert_eq!(user["extra"], json!({"known-languages": ["python"]}));
+    assert_eq!(user["username"], "jane-doe");
+    let refused = ask("rust").await;
+    assert_eq!(refused.code, 403);
+    let words = "cannot impersonate resource \"userextras/known-languages\"";
+    assert!(refused.message().contains(words), "{}", refused.message());
+}

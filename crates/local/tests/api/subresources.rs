@@ -1,11 +1,11 @@
 //! What lies below objects, and what is asked but never stored.
 
 use lockstep_local::auth::User;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::{Api, PODS, pod, request};
 
-fn binding(name: &str, node: &str) -> serde_json::Value {
+fn binding(name: &str, node: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Binding",
@@ -119,6 +119,33 @@ async fn reviews_are_answered_and_not_stored() {
     assert_eq!(token["status"].get("authenticated"), None);
     assert_eq!(api.get(&format!("{base}/selfsubjectaccessreviews")).await.code, 405);
     assert_eq!(api.post(&format!("{base}/subjectaccessreviews"), &json!([])).await.code, 400);
+}
+
+#[tokio::test]
+async fn reviews_are_read_as_other_objects_are() {
+    let api = Api::start().await;
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let ask = async |more: Value, query: &str, accept: &str| {
+        let mut review =
+            json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+        review["spec"].as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let headers = [("content-type", "application/json"), ("accept", accept)];
+        api.with("POST", &format!("{path}?{query}"), &headers, &review.to_string()).await
+    };
+    let json = "application/json";
+    let null = ask(json!({"nonResourceAttributes": null}), "", json).await;
+    assert_eq!(null.code, 201, "{}", null.text);
+    let unknown = ask(json!({"verbs": "get"}), "fieldValidation=Strict", json).await;
+    assert_eq!(unknown.code, 400, "{}", unknown.text);
+    let warned = ask(json!({"verbs": "get"}), "", json).await;
+    assert!(warned.header("warning").contains("unknown field"), "{:?}", warned.headers);
+    // There are no tables of answers.
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    assert_eq!(ask(json!({}), "", table).await.code, 406);
+    assert_eq!(ask(json!({}), "", &format!("{table},{json}")).await.code, 201);
+    let other = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"});
+    let other = api.post(path, &other).await;
+    assert_eq!(other.code, 400, "{}", other.text);
 }
 
 #[tokio::test]

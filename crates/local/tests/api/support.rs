@@ -75,6 +75,21 @@ impl Api {
         self.with("GET", path, &[], "").await
     }
 
+    /// What is at a path, once it is as wanted.
+    pub(crate) async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let wait = async {
+            loop {
+                let answer = self.get(path).await.json();
+                if is_so(&answer) {
+                    return answer;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        let patience = std::time::Duration::from_secs(30);
+        tokio::time::timeout(patience, wait).await.expect("it becomes so")
+    }
+
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.with("POST", path, &[("content-type", "application/json")], &body.to_string()).await
     }

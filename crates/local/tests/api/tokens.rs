@@ -1,5 +1,6 @@
 //! Service accounts: their tokens, who they are with them, and what pods get of them.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use lockstep_local::{embedded::Options, node::fake::FakeOptions};
 use serde_json::{Value, json};
 
@@ -237,6 +238,54 @@ async fn every_pod_has_an_account_that_is_there() {
     other["spec"]["automountServiceAccountToken"] = false.into();
     let created = api.post(PODS, &other).await.json();
     assert_eq!(created["spec"].get("volumes"), None, "{created}");
+}
+
+#[tokio::test]
+async fn a_page_that_was_given_a_token_may_use_it() {
+    let api = Api::start().await;
+    let token = secret(&token(&api, "default", json!({})).await);
+    let bearer = format!("Bearer {token}");
+    for header in [("origin", "http://localhost"), ("host", "proxy.example")] {
+        let headers = [("authorization", bearer.as_str()), header];
+        let mut request = request("GET", "/apis", &headers, "");
+        request.extensions_mut().clear();
+        let answer = api.send(request).await;
+        assert_eq!(answer.code, 200, "{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_secret_gets_the_token_it_asks_for_and_goes_with_the_account() {
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    let api = Box::pin(with_a_node()).await;
+    let asked = |name: &str, account: &str| {
+        let annotations = json!({"kubernetes.io/service-account.name": account});
+        let metadata = json!({"name": name, "annotations": annotations});
+        json!({"type": "kubernetes.io/service-account-token", "metadata": metadata})
+    };
+    let bot = json!({"metadata": {"name": "bot"}});
+    let bot = api.post(ACCOUNTS, &bot).await.json();
+    assert_eq!(api.post(SECRETS, &asked("t", "bot")).await.code, 201);
+    let filled = api.until(&format!("{SECRETS}/t"), |it| it["data"]["token"].is_string()).await;
+    assert!(filled["data"]["ca.crt"].is_string(), "{filled}");
+    assert_eq!(filled["data"]["namespace"], "ZGVmYXVsdA==");
+    let uid = &filled["metadata"]["annotations"]["kubernetes.io/service-account.uid"];
+    assert_eq!(*uid, bot["metadata"]["uid"]);
+    let token = STANDARD.decode(filled["data"]["token"].as_str().unwrap()).unwrap();
+    let token = String::from_utf8(token).unwrap();
+    let user = whoami(&api, &token).await.json();
+    assert_eq!(user["status"]["userInfo"]["username"], "system:serviceaccount:default:bot");
+    // What somebody takes out comes back.
+    let emptied = json!({"data": null}).to_string();
+    let merge = [("content-type", "application/merge-patch+json")];
+    assert_eq!(api.with("PATCH", &format!("{SECRETS}/t"), &merge, &emptied).await.code, 200);
+    api.until(&format!("{SECRETS}/t"), |it| it["data"]["token"].is_string()).await;
+    // One of an account that is not there goes, and so does one whose account goes.
+    assert_eq!(api.post(SECRETS, &asked("lost", "nobody")).await.code, 201);
+    api.until(&format!("{SECRETS}/lost"), |it| it["code"] == 404).await;
+    assert_eq!(api.with("DELETE", &format!("{ACCOUNTS}/bot"), &[], "").await.code, 200);
+    api.until(&format!("{SECRETS}/t"), |it| it["code"] == 404).await;
+    assert_eq!(whoami(&api, &token).await.code, 401);
 }
 
 /// A cluster in which pods run, so to say: only such ones have what pods need.

@@ -1,5 +1,10 @@
 //! Channels: the first byte of a message says which stream the rest belongs to.
+//!
+//! In protocols for those who can only send text, that byte is a digit, and the rest is Base64.
 
+use std::borrow::Cow;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 use tokio_tungstenite::tungstenite::Message;
 
@@ -7,6 +12,12 @@ use tokio_tungstenite::tungstenite::Message;
 pub const V5: &str = "v5.channel.k8s.io";
 /// The one before.
 pub const V4: &str = "v4.channel.k8s.io";
+/// The same as text.
+pub const V4_TEXT: &str = "v4.base64.channel.k8s.io";
+/// The first one, which is also spoken with those who name none.
+pub const V1: &str = "channel.k8s.io";
+/// The same as text.
+pub const V1_TEXT: &str = "base64.channel.k8s.io";
 
 const INPUT: u8 = 0;
 /// Standard output.
@@ -23,6 +34,10 @@ const END: u8 = 255;
 pub struct Channels {
     /// Whether a channel can end by itself.
     has_end: bool,
+    /// Whether messages are text.
+    is_text: bool,
+    /// Whether it is said in JSON how it ended, also when it ended well.
+    has_status: bool,
 }
 
 /// What a client says.
@@ -53,10 +68,44 @@ struct Size {
 impl Channels {
     /// Those of a protocol.
     pub fn of(protocol: &str) -> Self {
-        Self { has_end: protocol == V5 }
+        Self {
+            has_end: protocol == V5,
+            is_text: [V4_TEXT, V1_TEXT].contains(&protocol),
+            has_status: [V5, V4, V4_TEXT].contains(&protocol),
+        }
     }
 
-    /// Reads one message.
+    /// Whether it is said in JSON how it ended, also when it ended well. Others hear only of
+    /// failures, in words.
+    pub fn has_status(self) -> bool {
+        self.has_status
+    }
+
+    /// A message as if it were none of text; nothing if it is no message.
+    pub fn opened(self, message: &[u8]) -> Option<Cow<'_, [u8]>> {
+        if !self.is_text {
+            return Some(Cow::Borrowed(message));
+        }
+        let (channel, text) = message.split_first()?;
+        let mut opened = vec![channel.checked_sub(b'0')?];
+        STANDARD.decode_vec(text, &mut opened).ok()?;
+        Some(Cow::Owned(opened))
+    }
+
+    /// Makes a message.
+    pub fn message(self, channel: u8, bytes: &[u8]) -> Message {
+        if self.is_text {
+            let mut text = char::from(b'0' + channel).to_string();
+            STANDARD.encode_string(bytes, &mut text);
+            return Message::Text(text.into());
+        }
+        let mut message = Vec::with_capacity(bytes.len() + 1);
+        message.push(channel);
+        message.extend_from_slice(bytes);
+        Message::Binary(message.into())
+    }
+
+    /// Reads one message that was [opened](Self::opened).
     pub fn hear(self, message: &[u8]) -> Heard<'_> {
         match message.split_first() {
             Some((&INPUT, bytes)) => Heard::Input(bytes),
@@ -68,14 +117,6 @@ impl Channels {
             _ => Heard::Nothing,
         }
     }
-}
-
-/// Makes a message.
-pub fn message(channel: u8, bytes: &[u8]) -> Message {
-    let mut message = Vec::with_capacity(bytes.len() + 1);
-    message.push(channel);
-    message.extend_from_slice(bytes);
-    Message::Binary(message.into())
 }
 
 #[cfg(test)]
@@ -102,6 +143,20 @@ mod tests {
             assert_eq!(Channels::of(V5).hear(message), want, "{message:?}");
         }
         assert_eq!(Channels::of(V4).hear(b"\xff\0"), Heard::Nothing);
+    }
+
+    #[test]
+    fn messages_of_text_say_the_same() {
+        let text = Channels::of(V4_TEXT);
+        assert_eq!(text.message(OUT, b"hi"), Message::Text("1aGk=".into()));
+        assert_eq!(text.opened(b"0aGk=").as_deref(), Some(&b"\0hi"[..]));
+        assert_eq!(text.opened(b"0a"), None);
+        assert_eq!(text.opened(b"\0aGk="), None);
+        assert_eq!(text.opened(b""), None);
+        assert_eq!(Channels::of(V1).message(OUT, b"hi"), Message::Binary(b"\x01hi"[..].into()));
+        let with_status =
+            [V5, V4, V4_TEXT, V1, V1_TEXT, ""].map(|it| Channels::of(it).has_status());
+        assert_eq!(with_status, [true, true, true, false, false, false]);
     }
 
     proptest! {

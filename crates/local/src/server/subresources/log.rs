@@ -13,22 +13,36 @@ use crate::{
     server::{
         call::{Address, Call},
         query::Query,
+        websocket::{self, Carried, Offer, PLAIN_PROTOCOLS},
     },
 };
 
-/// Streams a container's log.
+/// Streams a container's log, as the body of the answer or over a WebSocket.
 pub(crate) fn log(
     call: &Call,
     address: &Address,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
+    if !websocket::is_asked_for(&call.headers) {
+        return read(call, address, permit).map(text);
+    }
+    let offer = Offer::of(call, &PLAIN_PROTOCOLS)?;
+    let (body, protocol) = (read(call, address, permit)?, offer.protocol);
+    Ok(offer.accept(move |socket| websocket::carry(socket, protocol, body, Carried::Chunks)))
+}
+
+fn read(
+    call: &Call,
+    address: &Address,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Body, Status> {
     let options = options(&call.query, &address.name)?;
     let (namespace, name) = address.key();
     let pod = pod::read(call, address)?;
     let container = pod::container(&pod, call.query.text("container"))?.name.clone();
     let (Some(dirs), Some(_)) = (&call.app.logs, pod::node(&pod)) else {
         // No node has it, so nothing was written.
-        return Ok(text(Body::empty()));
+        return Ok(Body::empty());
     };
     let status = pod::status(&pod, &container);
     let previous = call.query.flag("previous");
@@ -44,7 +58,7 @@ pub(crate) fn log(
         let _held = &permit;
         chunk
     });
-    Ok(text(Body::from_stream(stream)))
+    Ok(Body::from_stream(stream))
 }
 
 fn text(body: Body) -> Response {

@@ -22,14 +22,14 @@ use crate::{
     },
     server::{
         App,
-        protocols::channels::{self, Channels, ERR, Heard, OUT, STATUS},
+        protocols::channels::{Channels, ERR, Heard, OUT, STATUS, V1, V1_TEXT, V4, V4_TEXT, V5},
         query::Query,
         websocket::{self, HEARTBEAT, Socket},
     },
 };
 
-/// What is spoken, best first.
-pub(super) const PROTOCOLS: [&str; 2] = [channels::V5, channels::V4];
+/// What is spoken, also with those who name nothing.
+pub(super) const PROTOCOLS: [&str; 6] = [V5, V4, V4_TEXT, V1, V1_TEXT, ""];
 
 /// How much is read from a process at once.
 const CHUNK: usize = 32 << 10;
@@ -85,15 +85,17 @@ pub(super) async fn serve(
         }
     };
     let mut stop = app.stop.subscribe();
+    let channels = Channels::of(protocol);
     let talk = async {
         let status = match talk {
-            Ok(talk) => converse(talk, protocol, &mut incoming, &outgoing).await,
+            Ok(talk) => converse(talk, channels, &mut incoming, &outgoing).await,
             Err(status) => Some(refused(&status)),
         };
         let Some(status) = status else { return };
-        let text = status.to_string();
         let normal = CloseFrame { code: CloseCode::Normal, reason: "".into() };
-        let _ = outgoing.send(channels::message(STATUS, text.as_bytes())).await;
+        if let Some(text) = last_words(channels, &status) {
+            let _ = outgoing.send(channels.message(STATUS, text.as_bytes())).await;
+        }
         let _ = outgoing.send(Message::Close(Some(normal))).await;
         // The writer ends when it has written that.
         std::future::pending().await
@@ -120,20 +122,20 @@ async fn beat(outgoing: &mpsc::Sender<Message>) {
 /// Copies in both directions. Gives back how the process ended; nothing when the client went first.
 async fn converse(
     talk: Talk,
-    protocol: &'static str,
+    channels: Channels,
     incoming: &mut (impl futures::Stream<Item = websocket::Heard> + Unpin),
     outgoing: &mpsc::Sender<Message>,
 ) -> Option<Value> {
     let Talk { input, out, err, mut ending, input_end } = talk;
     // Some clients take this as the sign that everything is set up.
     let first = if out.is_some() { OUT } else { ERR };
-    outgoing.send(channels::message(first, &[])).await.ok()?;
+    outgoing.send(channels.message(first, &[])).await.ok()?;
     // Not held open by it: the end of the input must be one.
     let seat = input.as_ref().or(out.as_ref()).map(Arc::downgrade);
     let (over, is_over) = watch::channel(false);
     let copied = async {
-        let out = copy(out, OUT, outgoing, is_over.clone());
-        let err = copy(err, ERR, outgoing, is_over.clone());
+        let out = copy(out, (channels, OUT), outgoing, is_over.clone());
+        let err = copy(err, (channels, ERR), outgoing, is_over.clone());
         tokio::join!(out, err);
     };
     let ended = async {
@@ -143,14 +145,14 @@ async fn converse(
     };
     tokio::select! {
         ((), ended) = async { tokio::join!(copied, ended) } => Some(outcome(ended)),
-        () = listen(incoming, protocol, (input, input_end), seat) => None,
+        () = listen(incoming, channels, (input, input_end), seat) => None,
     }
 }
 
 /// Copies one stream of a process to its channel.
 async fn copy(
     end: Option<Arc<End>>,
-    channel: u8,
+    (channels, channel): (Channels, u8),
     outgoing: &mpsc::Sender<Message>,
     mut over: watch::Receiver<bool>,
 ) {
@@ -168,7 +170,7 @@ async fn copy(
         };
         match read {
             Ok(count) if count > 0 => {
-                if outgoing.send(channels::message(channel, &chunk[..count])).await.is_err() {
+                if outgoing.send(channels.message(channel, &chunk[..count])).await.is_err() {
                     return;
                 }
             }
@@ -180,11 +182,10 @@ async fn copy(
 /// Does what the client says, until it goes.
 async fn listen(
     incoming: &mut (impl futures::Stream<Item = websocket::Heard> + Unpin),
-    protocol: &'static str,
+    channels: Channels,
     (mut input, mut input_end): (Option<Arc<End>>, InputEnd),
     seat: Option<Weak<End>>,
 ) {
-    let channels = Channels::of(protocol);
     while let Some(Ok(message)) = incoming.next().await {
         let bytes: Bytes = match message {
             Message::Binary(bytes) => bytes,
@@ -192,7 +193,8 @@ async fn listen(
             Message::Close(_) => return,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
         };
-        match channels.hear(&bytes) {
+        let Some(opened) = channels.opened(&bytes) else { return };
+        match channels.hear(&opened) {
             Heard::Input(bytes) => {
                 // A process that reads no more leaves what is written unread, and goes on.
                 if let Some(end) = &input
@@ -232,6 +234,15 @@ fn outcome(ended: Ended) -> Value {
     }
 }
 
+/// What a client hears of how it ended: in the oldest protocols, why it failed.
+fn last_words(channels: Channels, status: &Value) -> Option<String> {
+    if channels.has_status() {
+        return Some(status.to_string());
+    }
+    let is_success = status["status"] == "Success";
+    (!is_success).then(|| status["message"].as_str().unwrap_or_default().to_owned())
+}
+
 /// Why there is no talk, as the client is told: without saying that it is a Status, which is clear.
 fn refused(status: &Status) -> Value {
     let mut value = serde_json::to_value(status).unwrap_or_default();
@@ -254,6 +265,10 @@ mod tests {
         let failure = outcome(Ended::Command(7));
         assert_eq!(failure["reason"], "NonZeroExitCode");
         assert_eq!(failure["details"]["causes"][0]["message"], "7");
+        assert_eq!(last_words(Channels::of(V1), &success), None);
+        let words = last_words(Channels::of(V1), &failure);
+        assert_eq!(words.as_deref(), Some("command terminated with non-zero exit code"));
+        assert_eq!(last_words(Channels::of(V4), &success), Some(success.to_string()));
         let lost = outcome(Ended::Lost);
         assert_eq!((&lost["code"], lost.get("kind")), (&json!(500), None));
     }

@@ -24,6 +24,7 @@ const KIND: Gvk<'static> =
 
 /// Issues a token for the account of the path.
 pub(crate) async fn issue(call: &Call, address: &Address, body: Body) -> Result<Response, Status> {
+    let output = call.plain_output()?;
     let body = call.json_body(body).await?;
     let options = MutationOptions::read(&call.query, "CreateOptions")?;
     let decode::Decoded { object: mut request, warnings } =
@@ -75,7 +76,7 @@ pub(crate) async fn issue(call: &Call, address: &Address, body: Body) -> Result<
             ),
         }),
     );
-    let mut response = respond::value(StatusCode::CREATED, &Value::Object(request), call.output);
+    let mut response = respond::value(StatusCode::CREATED, &Value::Object(request), output);
     respond::add_warnings(response.headers_mut(), &warnings);
     Ok(response)
 }

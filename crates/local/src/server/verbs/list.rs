@@ -34,7 +34,8 @@ pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Sta
         Freshness::Exact(revision) => (Some(revision), true),
     };
     let asked = cluster::ListOptions {
-        limit: options.limit,
+        // Who is content with whatever there is gets all of it, as caches upstream know no pages.
+        limit: if resource_version == Some(0) { 0 } else { options.limit },
         continue_token: Some(options.continue_token),
         resource_version,
         is_exact,
@@ -46,7 +47,7 @@ pub(crate) async fn list(call: &Call, address: &Address) -> Result<Response, Sta
 /// The answer that shows a page of a list.
 pub(crate) fn shown(call: &Call, presenter: Presenter, page: Page) -> Response {
     let mut head = BytesMut::with_capacity(1024);
-    presenter.put_list_head(&mut head, &list_meta(&page));
+    presenter.put_list_head(&mut head, &list_meta(&presenter, &page));
     let writer = ListWriter { presenter, items: page.items, at: 0, chunk: head, is_done: false };
     if call.output.encoding == Encoding::Yaml || call.output.is_pretty {
         let whole = writer.fold(BytesMut::new(), |mut whole, chunk| {
@@ -59,11 +60,13 @@ pub(crate) fn shown(call: &Call, presenter: Presenter, page: Page) -> Response {
 }
 
 /// The metadata of a list.
-fn list_meta(page: &Page) -> Value {
+fn list_meta(presenter: &Presenter, page: &Page) -> Value {
     let mut meta = Map::new();
     meta.insert("resourceVersion".to_owned(), page.revision.to_string().into());
     if let Some(token) = &page.next {
         meta.insert("continue".to_owned(), token.encode().into());
+    } else if presenter.shows_custom_objects() {
+        meta.insert("continue".to_owned(), "".into());
     }
     if let Some(remaining) = page.remaining {
         meta.insert("remainingItemCount".to_owned(), remaining.into());

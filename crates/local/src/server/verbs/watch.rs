@@ -24,6 +24,7 @@ use crate::{
         negotiate::Encoding,
         options::ListOptions,
         present::Presenter,
+        websocket::{self, Carried, Offer},
     },
 };
 
@@ -35,12 +36,25 @@ const DEFAULT_TIMEOUT_MIN_SECONDS: u64 = 1800;
 /// How long a watch waits for a revision that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Streams the changes of a collection.
+/// Streams the changes of a collection, as the body of the answer or over a WebSocket.
 pub(crate) async fn watch(
     call: &Call,
     address: &Address,
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
+    if !websocket::is_asked_for(&call.headers) {
+        return events(call, address, permit).await.map(response);
+    }
+    let offer = Offer::any(call)?;
+    let (body, protocol) = (events(call, address, permit).await?, offer.protocol);
+    Ok(offer.accept(move |socket| websocket::carry(socket, protocol, body, Carried::Lines)))
+}
+
+async fn events(
+    call: &Call,
+    address: &Address,
+    permit: Option<OwnedSemaphorePermit>,
+) -> Result<Body, Status> {
     let options = ListOptions::read(&call.query, true)?;
     if call.output.encoding == Encoding::Yaml {
         return Err(Status::not_acceptable(&["application/json;stream=watch"]));
@@ -80,13 +94,13 @@ pub(crate) async fn watch(
             stream.watch = Some(watch);
         }
         // Once a watch was understood, what goes wrong is said in the stream.
-        Err(status) => return Ok(response(Body::from(error_event(&status)))),
+        Err(status) => return Ok(Body::from(error_event(&status))),
     }
     let chunks = futures::stream::unfold(stream, |mut stream| async move {
         let chunk = stream.next_chunk().await?;
         Some((Ok::<_, Infallible>(chunk), stream))
     });
-    Ok(response(Body::from_stream(chunks)))
+    Ok(Body::from_stream(chunks))
 }
 
 fn response(body: Body) -> Response {
