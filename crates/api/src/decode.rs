@@ -8,6 +8,7 @@
 
 mod complete;
 mod custom;
+mod either;
 mod findings;
 mod free;
 mod patch;
@@ -20,6 +21,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed};
 use serde_json::{Map, Value};
 
 pub use complete::complete;
+pub(crate) use custom::fit_embedded;
 pub use custom::metadata_node;
 pub use patch::{PatchKind, patch_body, prune_and_check};
 pub use protobuf::protobuf_to_json;

@@ -7,7 +7,9 @@
 //! kept, or when.
 
 mod check;
+mod defaults;
 pub(crate) mod embedded;
+mod fieldpath;
 mod fill;
 pub mod kind;
 mod lists;

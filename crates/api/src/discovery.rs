@@ -235,7 +235,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": scope,
         "singularResource": resource.singular,
-        "verbs": resource.verbs,
+        "verbs": resource.strategy.listed_verbs().unwrap_or(resource.verbs),
     });
     add_names(&mut entry, resource);
     if !resource.subresources.is_empty() {
@@ -266,7 +266,7 @@ fn legacy(resource: &Resource, stored: Option<&Resource>) -> Vec<Value> {
         "singularName": resource.singular,
         "namespaced": resource.is_namespaced(),
         "kind": resource.kind,
-        "verbs": resource.verbs,
+        "verbs": resource.strategy.listed_verbs().unwrap_or(resource.verbs),
     });
     add_names(&mut entry, resource);
     // Reviews and figures are computed, not stored; nobody can watch those.

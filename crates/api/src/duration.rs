@@ -15,6 +15,8 @@ const YEAR: i64 = 365 * DAY;
 
 /// What a cell says when a moment is not known.
 pub const UNKNOWN: &str = "<unknown>";
+/// What a cell says of what is no moment, or one that is still to come.
+pub const INVALID: &str = "<invalid>";
 
 /// A duration in whole seconds, with two or three significant figures: `119s`, `5m3s`, `47h`,
 /// `3d4h`.
@@ -25,7 +27,7 @@ pub fn human(seconds: i64) -> String {
     let (years, days, hours, minutes) =
         (seconds / YEAR, seconds / DAY, seconds / HOUR, seconds / MINUTE);
     if seconds < -1 {
-        "<invalid>".to_owned()
+        INVALID.to_owned()
     } else if seconds < 2 * MINUTE {
         format!("{}s", seconds.max(0))
     } else if seconds < 10 * MINUTE {
@@ -47,11 +49,13 @@ pub fn human(seconds: i64) -> String {
     }
 }
 
-/// How long before `now` the moment written in RFC 3339 was; [`UNKNOWN`] when there is none.
+/// How long before `now` the moment written in RFC 3339 was; [`UNKNOWN`] when there is none, and
+/// [`INVALID`] when something else is written there.
 pub fn since(moment: &str, now: Timestamp) -> String {
     match moment.parse::<Timestamp>() {
         Ok(then) => human(now.duration_since(then).as_secs()),
-        Err(_) => UNKNOWN.to_owned(),
+        Err(_) if matches!(moment, "" | "null") => UNKNOWN.to_owned(),
+        Err(_) => INVALID.to_owned(),
     }
 }
 
@@ -113,6 +117,7 @@ mod tests {
             (json!({"metadata": {"creationTimestamp": "2026-11-15T12:00:02Z"}}), "0s"),
             (json!({"metadata": {"creationTimestamp": "2026-11-15T12:00:09Z"}}), "<invalid>"),
             (json!({"metadata": {"creationTimestamp": null}}), "<unknown>"),
+            (json!({"metadata": {"creationTimestamp": "tomorrow"}}), "<invalid>"),
             (json!({}), "<unknown>"),
         ];
         for (object, want) in cases {

@@ -267,6 +267,11 @@ pub trait Strategy: Send + Sync {
         object
     }
 
+    /// The verbs that clients are told of, if those are not all that there are.
+    fn listed_verbs(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
     /// Whether [`Strategy::to_stored`] and [`Strategy::from_stored`] do anything.
     fn is_converted(&self) -> bool {
         false

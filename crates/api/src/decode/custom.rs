@@ -96,7 +96,7 @@ fn fit_metadata(object: &mut Json, path: &str, strict: &mut Vec<String>) -> Resu
 }
 
 /// Makes an object inside of another what objects are.
-fn fit_embedded(
+pub(crate) fn fit_embedded(
     object: &mut Json,
     path: &Path,
     strict: &mut Vec<String>,

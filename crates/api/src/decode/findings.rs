@@ -220,7 +220,8 @@ fn conversion_error(found: &Found, node: SchemaNode) -> String {
         Shape::IntOrString => {
             format!("json: cannot unmarshal {} into Go value of type int32", found.with_number())
         }
-        Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity | Shape::Any => {
+        Shape::Any => format!("unrecognized type: {go}"),
+        Shape::Time | Shape::MicroTime | Shape::Duration | Shape::Quantity => {
             format!("json: cannot unmarshal {} into Go value of type string", found.name())
         }
     }

@@ -12,6 +12,7 @@ use serde::de::{
 use serde_json::{Map, Number, Value};
 
 use super::{
+    either::Either,
     findings::{Findings, Found, Step},
     scalar,
 };
@@ -27,16 +28,19 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        if self.node.shape() == Shape::Any {
-            return Value::deserialize(deserializer);
+        if self.node.shape() != Shape::Any {
+            return deserializer.deserialize_any(self);
         }
-        deserializer.deserialize_any(self)
+        match Either::of(self) {
+            Ok(either) => either.read(deserializer),
+            Err(_) => Value::deserialize(deserializer),
+        }
     }
 }
 
 impl Seed<'_> {
     /// Notes a value of the wrong type; decoding goes on, as the first one is reported at the end.
-    fn mistyped<E: Error>(self, found: &Found) -> Result<Value, E> {
+    pub(super) fn mistyped<E: Error>(self, found: &Found) -> Result<Value, E> {
         let message = self.findings.type_error(found, self.node);
         // These read their value themselves, and Go stops when they cannot.
         let reads_itself = matches!(
@@ -50,7 +54,7 @@ impl Seed<'_> {
         Ok(Value::Null)
     }
 
-    fn fatal<E: Error>(self, message: String) -> Result<Value, E> {
+    pub(super) fn fatal<E: Error>(self, message: String) -> Result<Value, E> {
         self.findings.fatal = Some(message);
         Err(E::custom("stopped"))
     }

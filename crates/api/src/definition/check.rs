@@ -1,10 +1,11 @@
 //! What an API server finds wrong with a value by its schema, in its words.
 
 mod format;
+mod number;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::schema::{Additional, Limits, Schema};
 use crate::{
@@ -58,7 +59,7 @@ fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(number) if number.as_i64().is_none() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -66,9 +67,18 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// The format of a schema, if it is one for values of its type; others mean nothing.
+fn effective_format(schema: &Schema) -> &str {
+    let kind = if schema.is_int_or_string { "" } else { &*schema.kind };
+    if format::is_known(kind, &schema.format) { &schema.format } else { "" }
+}
+
 #[derive(Default)]
 struct Found {
     errors: ErrorList,
+    /// How much was looked at, and how much of it was right: of alternatives that all fail,
+    /// upstream lists the faults of the one with the most.
+    matches: usize,
 }
 
 impl Found {
@@ -88,7 +98,7 @@ impl Found {
     }
 
     fn value(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &str) {
-        if old == Some(value) {
+        if old.is_some_and(|old| schema.is_same(value, old)) {
             return;
         }
         self.check_type(schema, value, path);
@@ -96,48 +106,70 @@ impl Found {
             self.check_choices(&schema.limits, value, path);
             return;
         }
-        self.check_parts(schema, value, old, path);
-        match value {
-            Value::String(text) => self.check_text(schema, text, path),
-            Value::Number(number) => self.check_number(&schema.limits, number, path),
+        self.check_parts(schema, value, path);
+        self.matches += match value {
+            Value::String(text) => {
+                self.check_text(schema, text, path);
+                1 + usize::from(!effective_format(schema).is_empty())
+            }
+            Value::Number(number) => {
+                self.check_number(schema, number, path);
+                2
+            }
             Value::Array(list) => {
                 let old = old.and_then(Value::as_array).map(Vec::as_slice);
                 self.check_list(schema, list, old.unwrap_or_default(), path);
+                2
             }
-            Value::Null | Value::Bool(_) | Value::Object(_) => {}
-        }
+            Value::Object(_) => 1,
+            Value::Null | Value::Bool(_) => 0,
+        };
         self.check_choices(&schema.limits, value, path);
         if let Value::Object(object) = value {
             self.object(schema, object, old.and_then(Value::as_object), path);
         }
+        // Choices, and the value as a whole.
+        self.matches += 2;
     }
 
     fn check_type(&mut self, schema: &Schema, value: &Value, path: &str) {
         let given = type_of(value);
+        let format = effective_format(schema);
         let wanted: &[&str] = match &*schema.kind {
             _ if schema.is_int_or_string => &["integer", "string"],
-            "" => return,
+            "" if value.is_null() => {
+                self.matches += 1;
+                return;
+            }
+            "" if format.is_empty() => return,
+            "" => &[],
             kind => &[kind],
         };
-        let is_whole = value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        self.matches += usize::from(!value.is_null());
+        let is_number = wanted.contains(&"integer") || wanted.contains(&"number");
         let is_right = match given {
             "null" => schema.is_nullable,
-            "integer" => wanted.contains(&"integer") || wanted.contains(&"number"),
-            "number" => wanted.contains(&"number") || wanted.contains(&"integer") && is_whole,
+            "integer" => is_number,
+            "number" if wanted.contains(&"integer") => {
+                wanted.contains(&"number") || value.as_f64().is_some_and(number::is_whole)
+            }
+            // What a text with a format must be like is found with the format.
+            "string" | "array" if !format.is_empty() && !is_number => true,
             given => wanted.contains(&given),
         };
         if is_right {
+            self.matches += 1;
             return;
         }
         // What is neither text nor a list is told by formats, where there is one.
-        let format = match value {
-            Value::Number(number) if number.is_f64() => Some("float64"),
+        let instead = match value {
+            Value::Number(_) if given == "number" => Some("float64"),
             Value::Number(_) => Some("int64"),
             Value::Bool(_) | Value::Object(_) => Some(""),
             Value::Null | Value::String(_) | Value::Array(_) => None,
         };
-        match format.filter(|_| !schema.format.is_empty()) {
-            Some(format) => self.mistyped(path, &schema.format, format),
+        match instead.filter(|_| !format.is_empty()) {
+            Some(given) => self.mistyped(path, format, given),
             None => self.mistyped(path, &wanted.join(","), given),
         }
     }
@@ -149,97 +181,97 @@ impl Found {
         self.push(FieldError { kind: ErrorKind::TypeInvalid, path: place(path), body });
     }
 
-    fn check_parts(&mut self, schema: &Schema, value: &Value, old: Option<&Value>, path: &str) {
+    /// Takes over what was found of the same value by another schema.
+    fn merge(&mut self, other: Self) {
+        self.matches += other.matches;
+        other.errors.into_iter().for_each(|error| self.push(error));
+    }
+
+    /// Alternatives look at all of a value: what in it did not change may decide between them.
+    fn check_parts(&mut self, schema: &Schema, value: &Value, path: &str) {
         let limits = &schema.limits;
-        let faults = |schema: &Schema| {
+        let tried = |schema: &Schema| {
             let mut found = Self::default();
-            found.value(schema, value, old, path);
-            found.errors
+            found.value(schema, value, None, path);
+            found
         };
-        if !limits.any_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.any_of.iter().map(faults).collect();
-            if tried.iter().all(|errors| !errors.is_empty()) {
-                let path = quoted(path);
-                self.whole(&format!("{path} must validate at least one schema (anyOf)"));
-                tried.into_iter().take(1).flatten().for_each(|error| self.push(error));
-            }
+        self.check_any(limits.any_of.iter().map(tried), path);
+        self.check_one(limits.one_of.iter().map(tried).collect(), path);
+        let (mut valid, count) = (0, limits.all_of.len());
+        for found in limits.all_of.iter().map(tried) {
+            valid += usize::from(found.errors.is_empty());
+            self.merge(found);
         }
-        if !limits.one_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.one_of.iter().map(faults).collect();
-            let valid = tried.iter().filter(|errors| errors.is_empty()).count();
-            if valid != 1 {
-                let more = match valid {
-                    0 => "Found none valid".to_owned(),
-                    count => format!("Found {count} valid alternatives"),
-                };
-                let path = quoted(path);
-                self.whole(&format!(
-                    "{path} must validate one and only one schema (oneOf). {more}"
-                ));
-            }
-            if valid == 0 {
-                tried.into_iter().take(1).flatten().for_each(|error| self.push(error));
-            }
+        if valid < count {
+            let more = if valid == 0 { ". None validated" } else { "" };
+            let path = quoted(path);
+            self.whole(&format!("{path} must validate all the schemas (allOf){more}"));
         }
-        if !limits.all_of.is_empty() {
-            let tried: Vec<ErrorList> = limits.all_of.iter().map(faults).collect();
-            let valid = tried.iter().filter(|errors| errors.is_empty()).count();
-            let count = tried.len();
-            tried.into_iter().flatten().for_each(|error| self.push(error));
-            if valid < count {
-                let more = if valid == 0 { ". None validated" } else { "" };
-                let path = quoted(path);
-                self.whole(&format!("{path} must validate all the schemas (allOf){more}"));
-            }
-        }
-        if limits.not.as_deref().is_some_and(|schema| faults(schema).is_empty()) {
+        if limits.not.as_deref().is_some_and(|schema| tried(schema).errors.is_empty()) {
             self.whole(&format!("{} must not validate the schema (not)", quoted(path)));
+        }
+        self.matches += 2;
+    }
+
+    fn check_any(&mut self, tried: impl Iterator<Item = Self>, path: &str) {
+        let mut best: Option<Self> = None;
+        for found in tried {
+            if found.errors.is_empty() {
+                return self.merge(found);
+            }
+            if best.as_ref().is_none_or(|best| found.matches > best.matches) {
+                best = Some(found);
+            }
+        }
+        let Some(best) = best else { return };
+        self.whole(&format!("{} must validate at least one schema (anyOf)", quoted(path)));
+        self.merge(best);
+    }
+
+    fn check_one(&mut self, tried: Vec<Self>, path: &str) {
+        if tried.is_empty() {
+            return;
+        }
+        let valid = tried.iter().filter(|found| found.errors.is_empty()).count();
+        // The first of those with the most.
+        let best = tried.into_iter().reduce(|best, found| {
+            let is_better = match valid {
+                0 => found.matches > best.matches,
+                _ => found.errors.is_empty() && !best.errors.is_empty(),
+            };
+            if is_better { found } else { best }
+        });
+        if valid != 1 {
+            let more = match valid {
+                0 => "Found none valid".to_owned(),
+                count => format!("Found {count} valid alternatives"),
+            };
+            let path = quoted(path);
+            self.whole(&format!("{path} must validate one and only one schema (oneOf). {more}"));
+        }
+        if valid < 2 {
+            best.into_iter().for_each(|best| self.merge(best));
         }
     }
 
     fn check_text(&mut self, schema: &Schema, text: &str, path: &str) {
-        let limits = &schema.limits;
+        self.check_limits_of_text(&schema.limits, text, path);
+        let format = effective_format(schema);
+        if !format.is_empty() && !format::is_valid(format, text) {
+            self.mistyped(path, format, text);
+        }
+    }
+
+    /// The first limit that a text goes beyond is the one that is told.
+    fn check_limits_of_text(&mut self, limits: &Limits, text: &str, path: &str) {
         let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
         if let Some(most) = limits.length[1].filter(|most| length > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_long(&place(path), most));
-        }
-        if let Some(least) = limits.length[0].filter(|least| length < *least) {
+        } else if let Some(least) = limits.length[0].filter(|least| length < *least) {
             self.invalid(path, text, &format!("should be at least {least} chars long"));
-        }
-        if let Some(shape) = limits.pattern.as_ref().filter(|shape| shape.refuses(text)) {
+        } else if let Some(shape) = limits.pattern.as_ref().filter(|shape| shape.refuses(text)) {
             self.invalid(path, text, &format!("should match '{}'", shape.text));
-        }
-        if matches!(&*schema.kind, "" | "string")
-            && !schema.format.is_empty()
-            && !format::is_valid(&schema.format, text)
-        {
-            self.mistyped(path, &schema.format, text);
-        }
-    }
-
-    fn check_number(&mut self, limits: &Limits, number: &Number, path: &str) {
-        let Some(value) = number.as_f64() else { return };
-        if let Some(factor) = limits.multiple_of {
-            let times = value / factor;
-            if times.is_finite() && times.fract() != 0.0 {
-                let why = format!("should be a multiple of {}", go_float(factor));
-                self.invalid(path, number, &why);
-            }
-        }
-        if let Some((most, is_exclusive)) = limits.maximum
-            && (value > most || is_exclusive && value >= most)
-        {
-            let or_equal = if is_exclusive { "" } else { " or equal to" };
-            let why = format!("should be less than{or_equal} {}", go_float(most));
-            self.invalid(path, number, &why);
-        }
-        if let Some((least, is_exclusive)) = limits.minimum
-            && (value < least || is_exclusive && value <= least)
-        {
-            let or_equal = if is_exclusive { "" } else { " or equal to" };
-            let why = format!("should be greater than{or_equal} {}", go_float(least));
-            self.invalid(path, number, &why);
         }
     }
 
@@ -265,7 +297,7 @@ impl Found {
 
     fn check_choices(&mut self, limits: &Limits, value: &Value, path: &str) {
         let Some(choices) = &limits.choices else { return };
-        if choices.iter().any(|choice| is_equal(choice, value)) {
+        if choices.iter().any(|choice| is_choice(choice, value)) {
             return;
         }
         let texts: Vec<String> = choices
@@ -277,7 +309,9 @@ impl Found {
     }
 
     fn object(&mut self, schema: &Schema, object: &Json, old: Option<&Json>, path: &str) {
-        let was = |name: &str| old.and_then(|old| old.get(name));
+        // Both are said by the version that is asked for, before as now.
+        let is_said = |name: &str| path.is_empty() && matches!(name, "apiVersion" | "kind");
+        let was = |name: &str| old.filter(|_| !is_said(name)).and_then(|old| old.get(name));
         let child = |name: &str| match path {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
@@ -285,12 +319,10 @@ impl Found {
         let count = u64::try_from(object.len()).unwrap_or(u64::MAX);
         if let Some(least) = schema.limits.properties[0].filter(|least| count < *least) {
             self.invalid(path, count, &format!("should have at least {least} properties"));
-            return;
         }
         if let Some(most) = schema.limits.properties[1].filter(|most| count > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_many(&place(path), object.len(), most));
-            return;
         }
         if let Additional::Of(additional) = &schema.additional {
             for (name, value) in object {
@@ -312,11 +344,16 @@ impl Found {
     }
 }
 
-/// Whether two values are the same, numbers by what they count.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
-        (a, b) => a == b,
+/// Whether a value is one of those there are, numbers by what they are in the type of that: the
+/// fraction of one counts only where that has any. Null is never one of them.
+fn is_choice(choice: &Value, value: &Value) -> bool {
+    match (choice, value) {
+        (Value::Null, _) => false,
+        (Value::Number(choice), Value::Number(value)) if choice.as_i64().is_some() => {
+            choice.as_f64() == value.as_f64().map(f64::trunc)
+        }
+        (Value::Number(choice), Value::Number(value)) => choice.as_f64() == value.as_f64(),
+        (choice, value) => choice == value,
     }
 }
 

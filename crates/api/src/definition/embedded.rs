@@ -20,7 +20,8 @@ pub(super) fn faults(schema: &Schema, object: &Json) -> ErrorList {
     errors
 }
 
-fn of_one(object: &Json, path: &Path) -> ErrorList {
+/// What is wrong with an object that is embedded, or would be.
+pub(super) fn of_one(object: &Json, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     for name in ["apiVersion", "kind"] {
         let path = path.child(name);

@@ -1,5 +1,7 @@
 //! How objects of a kind that a user defined are filled in, checked and shown: by the schema.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -21,6 +23,8 @@ pub struct CustomStrategy {
     pub(super) kind: String,
     pub(super) list_kind: String,
     pub(super) schema: Schema,
+    /// The schema of the version that objects are stored in, if that is another one.
+    pub(super) stored: Option<Arc<Schema>>,
     /// The schema as it was given.
     pub(super) published: Value,
     pub(super) has_status: bool,
@@ -29,6 +33,8 @@ pub struct CustomStrategy {
     /// Without the dot at the beginning.
     pub(super) selectable: Vec<String>,
     pub(super) deprecation: Option<String>,
+    /// The verbs that clients are told of, if those are not all.
+    pub(super) listed_verbs: Option<&'static [&'static str]>,
 }
 
 impl CustomStrategy {
@@ -84,8 +90,7 @@ impl CustomStrategy {
 
 impl Strategy for CustomStrategy {
     fn fill_defaults(&self, object: &mut Json) {
-        prune::drop_nulls(Some(&self.schema), object);
-        fill::fill(&self.schema, object);
+        fill_in(&self.schema, object);
     }
 
     fn validate_create(&self, object: &Json) -> ErrorList {
@@ -131,7 +136,11 @@ impl Strategy for CustomStrategy {
         let mut added = finalizers(object);
         added.retain(|name| !before.contains(name));
         added.sort();
-        added.iter().flat_map(|name| finalizer_warnings(name)).collect()
+        let of_finalizers = added.iter().flat_map(|name| finalizer_warnings(name));
+        let (object, old) = (self.whole(object), old.map(|old| self.whole(old)));
+        let let_pass = old.map(|old| rules::let_pass(&self.schema, &object, &old));
+        let let_pass = let_pass.into_iter().flatten().map(|error| error.to_string());
+        let_pass.chain(of_finalizers).collect()
     }
 
     fn deprecation(&self) -> Option<&str> {
@@ -191,6 +200,10 @@ impl Strategy for CustomStrategy {
         self.columns.row(object, now)
     }
 
+    fn listed_verbs(&self) -> Option<&'static [&'static str]> {
+        self.listed_verbs
+    }
+
     fn schema(&self) -> Option<&Schema> {
         Some(&self.schema)
     }
@@ -207,16 +220,35 @@ impl Strategy for CustomStrategy {
         self.scale.as_ref()
     }
 
-    /// What is stored was written by the schema of its time, in the version of its time.
+    /// The version that objects are stored in does not know all that others do.
+    fn to_stored(&self, mut object: Json) -> Json {
+        if let Some(stored) = &self.stored {
+            prune::prune(stored, &mut object);
+        }
+        object
+    }
+
+    /// What is stored was written by the schema of its time, in the version of its time. What it
+    /// lacks is filled in by the version that it is stored in, and by no other.
     fn from_stored(&self, mut object: Json) -> Json {
-        prune::prune(&self.schema, &mut object);
-        self.fill_defaults(&mut object);
+        let stored = self.stored.as_deref().unwrap_or(&self.schema);
+        prune::prune(stored, &mut object);
+        fill_in(stored, &mut object);
+        if self.stored.is_some() {
+            prune::prune(&self.schema, &mut object);
+        }
         object
     }
 
     fn is_converted(&self) -> bool {
         true
     }
+}
+
+/// Fills in what an object lacks; what is null and may not be is lacking too.
+fn fill_in(schema: &Schema, object: &mut Json) {
+    prune::drop_nulls(Some(schema), object);
+    fill::fill(schema, object);
 }
 
 /// Takes fields that a schema does not know out of an object. The answer is their paths.

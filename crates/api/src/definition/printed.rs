@@ -97,6 +97,7 @@ mod tests {
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
             {"name": "Wrong", "type": "integer", "jsonPath": ".spec.text"},
             {"name": "Map", "type": "string", "jsonPath": ".spec.map"},
+            {"name": "Never", "type": "date", "jsonPath": ".spec.text"},
         ]}));
         let object = json!({
             "metadata": {"name": "x", "creationTimestamp": "2026-11-15T11:59:00Z"},
@@ -108,7 +109,8 @@ mod tests {
         let row = columns.row(object.as_object().unwrap(), now);
         assert_eq!(
             Value::from(row),
-            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}"])
+            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}",
+                   "<invalid>"])
         );
         let definitions = columns.definitions();
         assert_eq!(definitions[2]["priority"], 1);

@@ -4,15 +4,21 @@
 //! compiler would refuse because a field does not exist fails here when the rule is evaluated. What
 //! an expression may cost is not limited.
 
+mod functions;
 mod program;
+mod rewrite;
 mod unordered;
 mod value;
 
+use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use program::Programs;
 
-use super::schema::{Rule, Schema};
+use super::{
+    fieldpath::follow,
+    schema::{Rule, Schema},
+};
 use crate::{
     field::{ErrorKind, ErrorList, FieldError, Path},
     strategy::Json,
@@ -29,9 +35,7 @@ pub(super) fn faults(
     let mut errors = ErrorList::new();
     let Some(rule) = schema.rules.get(at) else { return errors };
     let programs = rule.programs();
-    let shown = serde_json::json!({
-        "Rule": rule.rule, "Message": rule.message, "MessageExpression": rule.message_expression,
-    });
+    let shown = Shown::of(rule);
     if let Err(why) = &programs.rule {
         let why = format!("compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("rule"), &shown, &why));
@@ -40,10 +44,6 @@ pub(super) fn faults(
         let why = format!("messageExpression compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("messageExpression"), &shown, &why));
     }
-    if !rule.field_path.is_empty() && target(schema, &rule.field_path).is_none() {
-        let path = path.child("fieldPath");
-        errors.push(FieldError::invalid(&path, &rule.field_path, "fieldPath must be a valid path"));
-    }
     match uncorrelated {
         Some(within) if programs.uses_old => {
             let why = format!(
@@ -51,13 +51,38 @@ pub(super) fn faults(
             );
             errors.push(FieldError::invalid(&path.child("rule"), &rule.rule, &why));
         }
-        _ if rule.is_old_optional && !programs.uses_old => {
-            let why = "may not be set if oldSelf is not used in rule";
-            errors.push(FieldError::invalid(&path.child("optionalOldSelf"), true, why));
-        }
         _ => {}
     }
+    if let Some(is_optional) = rule.old_optional.filter(|_| !programs.uses_old) {
+        let why = "may not be set if oldSelf is not used in rule";
+        errors.push(FieldError::invalid(&path.child("optionalOldSelf"), is_optional, why));
+    }
     errors
+}
+
+/// A rule as messages show it.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Shown<'a> {
+    rule: &'a str,
+    message: &'a str,
+    message_expression: &'a str,
+    reason: Option<&'a str>,
+    field_path: &'a str,
+    optional_old_self: Option<bool>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(rule: &'a Rule) -> Self {
+        Self {
+            rule: &rule.rule,
+            message: &rule.message,
+            message_expression: &rule.message_expression,
+            reason: Some(&*rule.reason).filter(|reason| !reason.is_empty()),
+            field_path: &rule.field_path,
+            optional_old_self: rule.old_optional,
+        }
+    }
 }
 
 /// The rules that are not looked at, as warnings.
@@ -85,17 +110,50 @@ pub(super) fn unenforced(schema: &Schema, path: &str) -> Vec<String> {
 
 /// What the rules of a schema find wrong with an object that may have been another before.
 pub(super) fn check(schema: &Schema, object: &Json, old: Option<&Json>) -> ErrorList {
+    found(schema, object, old, Wanted::Errors)
+}
+
+/// What they find wrong and let pass, because it was so before.
+pub(super) fn let_pass(schema: &Schema, object: &Json, old: &Json) -> ErrorList {
+    found(schema, object, Some(old), Wanted::LetPass)
+}
+
+/// What the rules of a schema find wrong with what there is when nothing is given: as something
+/// that stays as it was, and as something new. `is_whole` says whether it is an object of the API.
+pub(super) fn check_default(
+    schema: &Schema,
+    value: &Value,
+    is_whole: bool,
+    path: &Path,
+) -> ErrorList {
+    let faults = |old| {
+        let scene = Scene { new: value, old, is_whole, is_root: false, is_kept: None };
+        let mut errors = ErrorList::new();
+        visit(schema, scene, path, Wanted::Errors, &mut errors);
+        errors
+    };
+    let errors = faults(Some(value));
+    if errors.is_empty() { faults(None) } else { errors }
+}
+
+fn found(schema: &Schema, object: &Json, old: Option<&Json>, wanted: Wanted) -> ErrorList {
+    let new = Value::Object(object.clone());
+    let old = old.map(|it| Value::Object(it.clone()));
+    // Of an object as a whole nobody can tell that it did not change: it has metadata.
+    let is_kept = Some(false);
+    let scene = Scene { new: &new, old: old.as_ref(), is_whole: true, is_root: true, is_kept };
     let mut errors = ErrorList::new();
-    let [new, old] = [Some(object), old].map(|it| it.map(|it| Value::Object(it.clone())));
-    if let Some(new) = new {
-        visit(
-            schema,
-            Scene { new: &new, old: old.as_ref(), is_root: true, is_kept: false },
-            &Path::default(),
-            &mut errors,
-        );
-    }
+    visit(schema, scene, &Path::default(), wanted, &mut errors);
     errors
+}
+
+/// What somebody wants to know of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// What it is refused for.
+    Errors,
+    /// What it would be refused for, had it not been so before.
+    LetPass,
 }
 
 /// A value and what it was before.
@@ -103,79 +161,122 @@ pub(super) fn check(schema: &Schema, object: &Json, old: Option<&Json>) -> Error
 struct Scene<'a> {
     new: &'a Value,
     old: Option<&'a Value>,
+    /// Whether it is a whole object, embedded or not.
+    is_whole: bool,
     is_root: bool,
     /// Whether nothing has changed, as far as one can tell: of what cannot be found again, such as
-    /// an element of a list without keys, whether that has not which it is in.
-    is_kept: bool,
+    /// an element of a list without keys, whether that has not which it is in. Nothing where that
+    /// does not matter.
+    is_kept: Option<bool>,
 }
 
 impl<'a> Scene<'a> {
     /// A part of this one.
-    fn part(&self, new: &'a Value, old: Option<&'a Value>) -> Self {
-        let is_kept = old.map_or(self.is_kept, |old| old == new);
-        Self { new, old, is_root: false, is_kept }
+    fn part(&self, schema: &Schema, new: &'a Value, old: Option<&'a Value>) -> Self {
+        // What has not changed as a whole has not changed in any part.
+        let is_kept = self.is_kept.map(|is_kept| match old {
+            Some(old) if !is_kept => schema.is_same(new, old),
+            _ => is_kept,
+        });
+        Self { new, old, is_whole: schema.is_embedded, is_root: false, is_kept }
     }
 }
 
-fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, errors: &mut ErrorList) {
+fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, wanted: Wanted, errors: &mut ErrorList) {
     if scene.new.is_null() || !schema.any(&|schema| !schema.rules.is_empty()) {
         return;
     }
     for rule in &schema.rules {
         let programs = rule.programs();
-        // What did not change may stay as it is, but for rules about changes.
-        if programs.unsupported.is_some() || (scene.is_kept && !programs.uses_old) {
+        // Rules about changes are not let pass where there are none.
+        let may_pass = scene.is_kept == Some(true) && !programs.uses_old;
+        let is_asked = may_pass || wanted == Wanted::Errors;
+        if programs.unsupported.is_some() || !is_asked {
             continue;
         }
-        if programs.uses_old && scene.old.is_none() && !rule.is_old_optional {
+        if programs.uses_old && scene.old.is_none() && !rule.is_old_optional() {
             continue;
         }
-        errors.extend(fault(schema, rule, scene, path));
+        errors.extend(match fault(schema, rule, scene, path) {
+            Verdict::Holds => None,
+            Verdict::Fails(error) if may_pass == (wanted == Wanted::LetPass) => Some(error),
+            Verdict::Failed(error) if wanted == Wanted::Errors => Some(error),
+            Verdict::Fails(_) | Verdict::Failed(_) => None,
+        });
     }
+    visit_parts(schema, scene, path, wanted, errors);
+}
+
+fn visit_parts(
+    schema: &Schema,
+    scene: Scene<'_>,
+    path: &Path,
+    wanted: Wanted,
+    errors: &mut ErrorList,
+) {
     match scene.new {
         Value::Object(object) => {
             let old = scene.old.and_then(Value::as_object);
             for (name, new) in object {
-                let inner = scene.part(new, old.and_then(|old| old.get(name)));
-                if let Some(property) = schema.properties.get(name) {
-                    visit(property, inner, &path.child(name), errors);
-                } else if let Some(additional) = schema.additional.schema() {
-                    visit(additional, inner, &path.key(name), errors);
+                let Some(inner) = schema.field(name) else { continue };
+                let mut part = scene.part(inner, new, old.and_then(|old| old.get(name)));
+                // Both are said by the version that is asked for, before as now.
+                if scene.is_root && matches!(name.as_str(), "apiVersion" | "kind") {
+                    part.is_kept = Some(false);
                 }
+                let path = match schema.properties.contains_key(name) {
+                    true => path.child(name),
+                    false => path.key(name),
+                };
+                visit(inner, part, &path, wanted, errors);
             }
         }
         Value::Array(list) => {
             let Some(items) = schema.items.as_deref() else { return };
             let old = scene.old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             for (at, new) in list.iter().enumerate() {
-                let inner = scene.part(new, schema.same_element(old, new));
-                visit(items, inner, &path.index(at), errors);
+                let inner = scene.part(items, new, schema.same_element(old, new));
+                visit(items, inner, &path.index(at), wanted, errors);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// What a rule finds wrong with a value.
-fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<FieldError> {
-    let is_whole = scene.is_root || schema.is_embedded;
+/// What a rule says of a value.
+enum Verdict {
+    Holds,
+    /// It does not hold.
+    Fails(FieldError),
+    /// It cannot be evaluated.
+    Failed(FieldError),
+}
+
+fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Verdict {
     let programs = rule.programs();
-    let seen = |value: &Value| value::of(schema, value, is_whole);
+    let seen = |value: &Value| value::of(schema, value, scene.is_whole);
     let seen_sorted = |value: &Value| seen(&unordered::sorted(schema, value));
     let subject = Subject {
         new: seen(scene.new),
         old: scene.old.map(seen),
         sorted: programs.needs_sorted.then(|| (seen_sorted(scene.new), scene.old.map(seen_sorted))),
-        is_old_optional: rule.is_old_optional,
+        is_old_optional: rule.is_old_optional(),
     };
     let outcome = programs.evaluate(&subject);
     let shown = if path.to_string().is_empty() { Path::new("<nil>") } else { path.clone() };
     let said = if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() };
     match outcome {
-        Outcome::Holds => None,
+        Outcome::Holds => Verdict::Holds,
         Outcome::Failed(why) => {
             let why = format!("{why} evaluating rule: {said}");
-            Some(FieldError::invalid(&shown, &schema.kind, &why))
+            Verdict::Failed(FieldError::invalid(&shown, &schema.kind, &why))
+        }
+        Outcome::Unfit => {
+            let why = format!(
+                "'no such overload': call arguments did not match a supported operator, function \
+                 or macro signature for rule: {said}"
+            );
+            Verdict::Failed(FieldError::invalid(&shown, &schema.kind, &why))
         }
         Outcome::Fails => {
             let detail = programs.message(&subject);
@@ -183,11 +284,10 @@ fn fault(schema: &Schema, rule: &Rule, scene: Scene<'_>, path: &Path) -> Option<
                 true => format!("failed rule: {said}"),
                 false => said.to_owned(),
             });
-            let shown = match rule.field_path.is_empty() {
-                true => shown,
-                false => path.child(rule.field_path.trim().trim_start_matches('.')),
-            };
-            Some(error(schema, rule, scene.new, &shown, &detail))
+            let field = Some(&*rule.field_path).filter(|field| !field.is_empty());
+            let field = field.and_then(|field| follow(schema, field, true).ok());
+            let shown = field.map_or(shown, |(field, _)| path.child(&field.to_string()));
+            Verdict::Fails(error(schema, rule, scene.new, &shown, &detail))
         }
     }
 }
@@ -206,13 +306,6 @@ fn error(schema: &Schema, rule: &Rule, value: &Value, path: &Path, detail: &str)
         }
         _ => FieldError::invalid(path, value, detail),
     }
-}
-
-/// The schema of the field that a path leads to: `.a.b` or `.a['b']`.
-fn target<'a>(schema: &'a Schema, path: &str) -> Option<&'a Schema> {
-    let plain = path.trim().replace("['", ".").replace("']", "");
-    let keys = plain.strip_prefix('.')?.split('.');
-    keys.filter(|key| !key.is_empty()).try_fold(schema, |schema, key| schema.field(key))
 }
 
 #[cfg(test)]

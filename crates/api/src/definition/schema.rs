@@ -105,8 +105,8 @@ pub struct Rule {
     pub reason: String,
     /// The field the error is about.
     pub field_path: String,
-    /// Whether the rule also holds where there was nothing before.
-    pub is_old_optional: bool,
+    /// Whether the rule also holds where there was nothing before, if that is said.
+    pub old_optional: Option<bool>,
     programs: OnceLock<Programs>,
 }
 
@@ -169,6 +169,29 @@ impl Schema {
         old.iter().find(is_same)
     }
 
+    /// Whether a value is what it was before, as far as its schema can tell: elements of lists that
+    /// are maps are known by their keys, and members that nobody described are never known again.
+    pub(super) fn is_same(&self, new: &Value, old: &Value) -> bool {
+        match (new, old) {
+            (Value::Array(new), Value::Array(old)) if self.list_type.as_deref() == Some("map") => {
+                let items = self.items.as_deref();
+                let is_same = |new: &Value| {
+                    let old = self.same_element(old, new);
+                    items.zip(old).is_some_and(|(items, old)| items.is_same(new, old))
+                };
+                new.len() == old.len() && new.iter().all(is_same)
+            }
+            (Value::Object(new), Value::Object(old)) => {
+                let is_same = |(name, new): (&String, &Value)| {
+                    let schema = self.field(name);
+                    schema.zip(old.get(name)).is_some_and(|(schema, old)| schema.is_same(new, old))
+                };
+                new.len() == old.len() && new.iter().all(is_same)
+            }
+            (new, old) => new == old,
+        }
+    }
+
     /// Whether a predicate holds for this schema, or for one in it that describes values.
     pub fn any(&self, is_so: &impl Fn(&Self) -> bool) -> bool {
         is_so(self)
@@ -198,9 +221,10 @@ impl Limits {
             list.into_iter().flatten().map(Schema::read).collect()
         };
         let pattern = schema.get("pattern").and_then(Value::as_str).filter(|it| !it.is_empty());
+        let choices = schema.get("enum").and_then(Value::as_array);
         Self {
             required: texts(schema.get("required")).map(str::to_owned).collect(),
-            choices: schema.get("enum").and_then(Value::as_array).cloned(),
+            choices: choices.filter(|list| !list.is_empty()).cloned(),
             pattern: pattern.map(|text| Shape { text: text.to_owned(), read: OnceLock::new() }),
             maximum: number("maximum").map(|most| (most, flag("exclusiveMaximum"))),
             minimum: number("minimum").map(|least| (least, flag("exclusiveMinimum"))),
@@ -226,14 +250,20 @@ impl Rule {
             message_expression: text("messageExpression"),
             reason: text("reason"),
             field_path: text("fieldPath"),
-            is_old_optional: value["optionalOldSelf"].as_bool().unwrap_or_default(),
+            old_optional: value["optionalOldSelf"].as_bool(),
             programs: OnceLock::new(),
         }
     }
 
+    /// Whether what was before may be nothing.
+    pub(super) fn is_old_optional(&self) -> bool {
+        self.old_optional == Some(true)
+    }
+
     /// The expressions, read when somebody first asks for them.
     pub(super) fn programs(&self) -> &Programs {
-        self.programs.get_or_init(|| Programs::new(&self.rule, &self.message_expression))
+        let (rule, message) = (&self.rule, &self.message_expression);
+        self.programs.get_or_init(|| Programs::new(rule, message, self.is_old_optional()))
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema};
+use super::{
+    defaults, is_true, kind::CustomStrategy, printed::Columns, scale::Scale, schema::Schema,
+};
 use crate::{
     discovery::priority,
     json::{at, integer, list, text},
@@ -14,6 +16,9 @@ use crate::{
 
 const ALL: &[&str] =
     &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+/// What clients are told of a kind that comes to its end. The rest still works: objects have to get
+/// rid of their finalizers.
+const ENDING: &[&str] = &["delete", "deletecollection", "get", "list", "watch"];
 const BELOW: &[&str] = &["get", "patch", "update"];
 
 /// The resources of a definition.
@@ -41,14 +46,19 @@ pub fn of(definition: &Json) -> Option<Served> {
     let versions = list(definition, &["spec", "versions"]);
     let storage = versions.iter().find(|version| version["storage"] == true)?;
     let served = versions.iter().filter(|version| version["served"] == true);
+    let schema = Arc::new(schema(definition, storage));
+    let of_stored = |version: &Value| {
+        let is_stored = version["name"] == storage["name"];
+        (!is_stored).then(|| Arc::clone(&schema))
+    };
     Some(Served {
-        stored: resource(definition, storage),
-        versions: served.map(|version| resource(definition, version)).collect(),
+        stored: resource(definition, storage, None),
+        versions: served.map(|version| resource(definition, version, of_stored(version))).collect(),
         generation: integer(definition, &["metadata", "generation"]).unwrap_or_default(),
     })
 }
 
-fn resource(definition: &Json, version: &Value) -> Resource {
+fn resource(definition: &Json, version: &Value, stored: Option<Arc<Schema>>) -> Resource {
     let group = text(definition, &["spec", "group"]);
     let name = version["name"].as_str().unwrap_or_default();
     let accepted = |key: &str| -> Text {
@@ -59,7 +69,7 @@ fn resource(definition: &Json, version: &Value) -> Resource {
         let names = names.into_iter().flatten().filter_map(Value::as_str);
         names.map(|name| name.to_owned().into()).collect()
     };
-    let strategy = strategy(definition, version, group, name);
+    let strategy = strategy(definition, version, stored);
     let mut subresources = Vec::new();
     if strategy.scale.is_some() {
         let kind = ("autoscaling".into(), "v1".into(), "Scale".into());
@@ -88,15 +98,29 @@ fn resource(definition: &Json, version: &Value) -> Resource {
     }
 }
 
-fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> CustomStrategy {
+/// What objects of a version look like.
+fn schema(definition: &Json, version: &Value) -> Schema {
+    let mut schema = Schema::read(&version["schema"]["openAPIV3Schema"]);
+    defaults::prune(&mut schema);
+    if definition["spec"]["preserveUnknownFields"] == true {
+        schema.keeps_unknown = true;
+    }
+    schema
+}
+
+fn strategy(definition: &Json, version: &Value, stored: Option<Arc<Schema>>) -> CustomStrategy {
+    let group = text(definition, &["spec", "group"]);
+    let name = version["name"].as_str().unwrap_or_default();
     let kind = text(definition, &["status", "acceptedNames", "kind"]);
     let api_version = format!("{group}/{name}");
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let fields = fields.filter_map(|field| field["jsonPath"].as_str());
-    let published = version["schema"]["openAPIV3Schema"].clone();
-    let mut schema = Schema::read(&published);
-    if definition["spec"]["preserveUnknownFields"] == true {
-        schema.keeps_unknown = true;
+    let selectable: Vec<String> =
+        fields.map(|path| path.strip_prefix('.').unwrap_or(path).to_owned()).collect();
+    let mut published = version["schema"]["openAPIV3Schema"].clone();
+    if let (Value::Object(published), false) = (&mut published, selectable.is_empty()) {
+        let fields = selectable.iter().map(|path| json!({"fieldPath": path})).collect();
+        published.insert("x-kubernetes-selectable-fields".to_owned(), Value::Array(fields));
     }
     let deprecation = (version["deprecated"] == true).then(|| {
         let given = version["deprecationWarning"].as_str().map(str::to_owned);
@@ -109,14 +133,16 @@ fn strategy(definition: &Json, version: &Value, group: &str, name: &str) -> Cust
     CustomStrategy {
         kind: kind.to_owned(),
         list_kind: text(definition, &["status", "acceptedNames", "listKind"]).to_owned(),
-        schema,
+        schema: schema(definition, version),
+        stored,
         published,
         has_status: version["subresources"]["status"].is_object(),
         scale: Scale::read(version),
         columns: Columns::read(version),
-        selectable: fields.map(|path| path.trim_start_matches('.').to_owned()).collect(),
+        selectable,
         deprecation,
         api_version,
+        listed_verbs: is_true(definition, "Terminating").then_some(ENDING),
     }
 }
 
@@ -128,4 +154,56 @@ fn successor<'a>(definition: &'a Json, deprecated: &str) -> Option<&'a str> {
     let names = kept.filter_map(|version| version["name"].as_str());
     let first = names.max_by_key(|name| priority(name))?;
     (priority(first) > priority(deprecated)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A definition of two versions, of which the second is stored.
+    fn definition(conditions: Value) -> Json {
+        let version = |name: &str, known: &str, default: &str| {
+            json!({"name": name, "served": true, "storage": name == "v2", "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object",
+                    "properties": {
+                        "both": {"type": "string"}, known: {"type": "string"},
+                        "filled": {"type": "string", "default": default}}}}}}})
+        };
+        let value = json!({
+            "metadata": {"name": "foos.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "versions": [
+                version("v1", "first", "one"), version("v2", "second", "two")]},
+            "status": {"acceptedNames": {"plural": "foos", "kind": "Foo"},
+                       "conditions": conditions},
+        });
+        let Value::Object(object) = value else { unreachable!("it is one") };
+        object
+    }
+
+    #[test]
+    fn objects_are_stored_as_one_version_knows_them() {
+        let established = json!([{"type": "Established", "status": "True"}]);
+        let served = of(&definition(established)).unwrap();
+        let [first, second] = &served.versions[..] else { panic!("there are two versions") };
+        let object = |spec: Value| json!({"spec": spec}).as_object().cloned().unwrap();
+        let given = || object(json!({"both": "b", "first": "f", "second": "s"}));
+        let stored = first.strategy.to_stored(given());
+        assert_eq!(stored, object(json!({"both": "b", "second": "s"})));
+        assert_eq!(second.strategy.to_stored(given()), given(), "it was pruned before");
+        let shown = |resource: &Resource| resource.strategy.from_stored(stored.clone());
+        assert_eq!(shown(first), object(json!({"both": "b", "filled": "two"})));
+        assert_eq!(shown(second), object(json!({"both": "b", "second": "s", "filled": "two"})));
+    }
+
+    #[test]
+    fn less_is_told_of_kinds_that_come_to_their_end() {
+        let established = json!({"type": "Established", "status": "True"});
+        let terminating = json!({"type": "Terminating", "status": "True"});
+        let listed = |conditions: Value| {
+            let served = of(&definition(conditions)).unwrap();
+            served.versions[0].strategy.listed_verbs()
+        };
+        assert_eq!(listed(json!([established])), None);
+        assert_eq!(listed(json!([established, terminating])), Some(ENDING));
+    }
 }

@@ -1,12 +1,14 @@
 //! What an API server finds wrong with a definition.
 
+mod conversion;
 mod names;
 mod properties;
+mod shown;
 mod structural;
 
 use serde_json::Value;
 
-use super::{condition, schema::Schema};
+use super::{condition, defaults, fieldpath::follow, schema::Schema};
 use crate::{
     field::{ErrorList, FieldError, Path},
     json::{at, flag, list, text},
@@ -22,7 +24,7 @@ const SELECTABLE_MAX: usize = 8;
 /// What is wrong with a new definition.
 pub(super) fn of_new(definition: &Json) -> ErrorList {
     let mut errors = of_name(definition);
-    errors.extend(of_spec(definition));
+    errors.extend(of_spec(definition, None));
     errors.extend(of_status(definition));
     errors.extend(names::approval_faults(definition, None));
     if flag(definition, &["spec", "preserveUnknownFields"]) {
@@ -36,7 +38,7 @@ pub(super) fn of_new(definition: &Json) -> ErrorList {
 
 /// What is wrong with a new version of a definition.
 pub(super) fn of_changed(definition: &Json, old: &Json) -> ErrorList {
-    let mut errors = of_spec(definition);
+    let mut errors = of_spec(definition, Some(old));
     let mut constant = vec!["group", "names.plural"];
     if condition(old, "Established").is_some_and(|it| it["status"] == "True") {
         constant.splice(0..0, ["scope", "names.kind"]);
@@ -79,7 +81,7 @@ fn of_name(definition: &Json) -> ErrorList {
     vec![FieldError::invalid(&Path::new("metadata.name"), name, why)]
 }
 
-fn of_spec(definition: &Json) -> ErrorList {
+fn of_spec(definition: &Json, old: Option<&Json>) -> ErrorList {
     let path = Path::new("spec");
     let empty = Json::new();
     let spec = at(definition, &["spec"]).and_then(Value::as_object).unwrap_or(&empty);
@@ -99,13 +101,16 @@ fn of_spec(definition: &Json) -> ErrorList {
     let mut known = given.clone();
     known.sort_unstable();
     known.dedup();
+    let mut of_versions = |why| {
+        let shown: Vec<shown::Version<'_>> =
+            versions.iter().map(|version| shown::Version::of(version, &shared)).collect();
+        errors.push(FieldError::invalid(&path.child("versions"), shown, why));
+    };
     if known.len() < given.len() {
-        let why = "must contain unique version names";
-        errors.push(FieldError::invalid(&path.child("versions"), versions, why));
+        of_versions("must contain unique version names");
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid(&path.child("versions"), versions, why));
+        of_versions("must have exactly one version marked as storage version");
     }
     for name in ["plural", "singular", "kind", "listKind"] {
         if text(spec, &["names", name]).is_empty() {
@@ -116,7 +121,7 @@ fn of_spec(definition: &Json) -> ErrorList {
     if let Some(version) = versions.first() {
         errors.extend(shared.faults(version, versions, &path));
     }
-    errors.extend(names::conversion_faults(spec, &path.child("conversion")));
+    errors.extend(conversion::faults(spec, old, &path.child("conversion")));
     errors
 }
 
@@ -230,7 +235,7 @@ fn of_schema(schema: &Value, has_status: bool, path: &Path) -> ErrorList {
     let is_structural = unstructured.is_empty();
     errors.extend(unstructured);
     if is_structural {
-        errors.extend(properties::default_faults(&read, &path));
+        errors.extend(defaults::faults(&read, &path));
     }
     errors.extend(properties::faults(schema, &path));
     errors
@@ -273,7 +278,7 @@ fn of_columns(version: &Value, path: &Path) -> ErrorList {
 fn of_fields(version: &Value, path: &Path) -> ErrorList {
     let mut errors = ErrorList::new();
     let schema = Schema::read(&version["schema"]["openAPIV3Schema"]);
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     for (index, field) in fields.enumerate() {
         let path = path.index(index).child("jsonPath");
@@ -282,32 +287,27 @@ fn of_fields(version: &Value, path: &Path) -> ErrorList {
             errors.push(FieldError::required(&path, ""));
             continue;
         }
-        let keys: Vec<&str> = given.trim_start_matches('.').split('.').collect();
-        let found = keys.iter().try_fold(&schema, |schema, key| schema.properties.get(*key));
-        let is_metadata = keys[0] == "metadata";
-        if !given.starts_with('.') || (found.is_none() && !is_metadata) {
-            let why = match given.starts_with('.') {
-                true => "is an invalid path: does not refer to a valid field".to_owned(),
-                false => format!("is an invalid path: expected [ or . but got: {given}"),
-            };
-            errors.push(FieldError::invalid(&path, given, &why));
-            continue;
-        }
-        if is_metadata {
+        let (followed, found) = match follow(&schema, given, false) {
+            Ok((followed, found)) => (followed.to_string(), found),
+            Err(why) => {
+                let why = format!("is an invalid path: {why}");
+                errors.push(FieldError::invalid(&path, given, &why));
+                continue;
+            }
+        };
+        if followed.split(['.', '[']).next() == Some("metadata") {
             let why = "must not point to fields in metadata";
             errors.push(FieldError::invalid(&path, given, why));
         }
-        let is_plain =
-            found.is_some_and(|schema| matches!(&*schema.kind, "string" | "boolean" | "integer"));
-        if !is_plain && !is_metadata {
+        if !matches!(&*found.kind, "string" | "boolean" | "integer") {
             let why = "must point to a field of type string, boolean or integer. Enum string \
                        fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&path, given, why));
         }
-        if seen.contains(&given) {
+        if seen.contains(&followed) {
             errors.push(FieldError::duplicate(&path, given));
         } else {
-            seen.push(given);
+            seen.push(followed);
         }
     }
     if seen.len() > SELECTABLE_MAX {

@@ -33,7 +33,7 @@ pub fn document(registry: &Registry) -> Swagger {
         .filter_map(|(name, text)| {
             let mut schema = serde_json::from_str(&text).ok()?;
             if defined.contains(&*name) {
-                simplify(&mut schema);
+                simplify_kind(&mut schema);
             }
             Some((name.into_owned(), downgraded(schema)))
         })
@@ -51,6 +51,21 @@ pub fn document(registry: &Registry) -> Swagger {
 }
 
 const TITLE: &str = "Kubernetes";
+const KEEPS_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+/// What every kind says of itself.
+const MARKS: [&str; 2] = ["x-kubernetes-group-version-kind", "x-kubernetes-selectable-fields"];
+
+/// Takes out of the schema of a kind what version 2 has no words for.
+fn simplify_kind(schema: &mut Value) {
+    // Fields that are named would be the only ones there are.
+    if let Value::Object(node) = schema
+        && is_true(node, KEEPS_UNKNOWN)
+    {
+        node.retain(|key, _| key == "type" || MARKS.contains(&key.as_str()));
+        return;
+    }
+    simplify(schema);
+}
 
 /// Takes out of a schema that a user wrote what version 2 has no words for: whoever checks objects
 /// by it would refuse good ones. References to kinds of ours stay.
@@ -60,15 +75,23 @@ fn simplify(schema: &mut Value) {
         node.remove("allOf");
     }
     ["anyOf", "oneOf", "not", "default"].iter().for_each(|key| drop(node.remove(*key)));
-    if node.get("nullable") == Some(&Value::Bool(true)) {
+    if is_true(node, "nullable") {
         ["type", "items", "properties", "nullable"].iter().for_each(|key| drop(node.remove(*key)));
     }
-    if node.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
+    if is_true(node, KEEPS_UNKNOWN) {
         ["items", "properties"].iter().for_each(|key| drop(node.remove(*key)));
+        if node.get("type").is_some_and(|kind| kind == "object") {
+            node.remove("type");
+        }
     }
-    if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
+    // kubectl fails on a list of which it does not know what is in it.
+    if node.get("type").is_some_and(|kind| kind == "array") && !node.contains_key("items") {
         node.remove("type");
     }
+    if is_true(node, "x-kubernetes-int-or-string") {
+        node.remove("type");
+    }
+    drop_required(node);
     for (key, value) in node {
         match (key.as_str(), value) {
             ("items" | "additionalProperties", value) => simplify(value),
@@ -78,6 +101,30 @@ fn simplify(schema: &mut Value) {
             _ => {}
         }
     }
+}
+
+/// What may be null need not be there, as version 2 cannot say so.
+fn drop_required(node: &mut Map<String, Value>) {
+    let is_nullable = |schema: Option<&Value>| {
+        schema.and_then(Value::as_object).is_some_and(|schema| is_true(schema, "nullable"))
+    };
+    let Some(Value::Array(mut required)) = node.remove("required") else { return };
+    let is_whole = is_true(node, "x-kubernetes-embedded-resource");
+    let is_free = is_true(node, KEEPS_UNKNOWN);
+    let properties = node.get("properties");
+    required.retain(|name| {
+        let schema = properties.and_then(|it| it.get(name.as_str()?));
+        // Nothing is said of whole objects in which there may be more than is known.
+        let is_said = is_whole && is_free && (name == "kind" || name == "apiVersion");
+        !is_nullable(schema) && !is_said
+    });
+    if !required.is_empty() && !is_nullable(node.get("additionalProperties")) {
+        node.insert("required".to_owned(), required.into());
+    }
+}
+
+fn is_true(node: &Map<String, Value>, key: &str) -> bool {
+    node.get(key) == Some(&Value::Bool(true))
 }
 
 /// A schema as version 2 writes it: references stand alone, and nothing is of two types.
@@ -282,15 +329,31 @@ mod tests {
                      "default": {}},
             "either": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "string"}]},
             "maybe": {"type": "string", "nullable": true},
-        }});
+            "list": {"type": "array", "items": {"type": "object"},
+                     "x-kubernetes-preserve-unknown-fields": true},
+            "pod": {"type": "object", "required": ["apiVersion", "kind", "spec"],
+                    "properties": {"spec": {"type": "object"}},
+                    "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true},
+            "nulls": {"type": "object", "additionalProperties": {"nullable": true},
+                      "required": ["a"]},
+        }, "required": ["maybe", "spec"]});
         simplify(&mut given);
         let want = json!({"type": "object", "properties": {
             "metadata": {"allOf": [{"$ref": "#/components/schemas/X"}]},
             "spec": {"type": "object"},
             "either": {"x-kubernetes-int-or-string": true},
             "maybe": {},
-        }});
+            "list": {"x-kubernetes-preserve-unknown-fields": true},
+            "pod": {"required": ["spec"], "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true},
+            "nulls": {"type": "object", "additionalProperties": {}},
+        }, "required": ["spec"]});
         assert_eq!(given, want);
+        let mut free = json!({"type": "object", "properties": {"kind": {"type": "string"}},
+                              "x-kubernetes-preserve-unknown-fields": true});
+        simplify_kind(&mut free);
+        assert_eq!(free, json!({"type": "object"}));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use jiff::{Timestamp, civil::Date};
+use jiff::civil::Date;
 use regex::Regex;
 
 use crate::{duration::parse_go, names};
@@ -65,11 +65,11 @@ pub(super) fn is_valid(format: &str, text: &str) -> bool {
             let wanted = if format.ends_with('4') { '4' } else { '5' };
             UUID.is_match(text) && version(text) == Some(wanted) && has_variant(text)
         }
-        "date" => text.len() == 10 && text.parse::<Date>().is_ok(),
-        "datetime" => text.contains(['T', 't']) && text.parse::<Timestamp>().is_ok(),
-        "duration" => parse_go(text).is_some() || WORDY_DURATION.is_match(text),
+        "date" => is_date(text),
+        "datetime" => is_moment(text),
+        "duration" => parse_go(text).is_some() || is_wordy_duration(text),
         "byte" => STANDARD.decode(text).is_ok(),
-        "hostname" => !text.is_empty() && text.len() <= 255 && HOSTNAME.is_match(text),
+        "hostname" => is_hostname(text),
         "email" => EMAIL.is_match(text),
         "uri" => URI.is_match(text),
         "bsonobjectid" => text.len() == 24 && hex(text),
@@ -95,12 +95,13 @@ static MAC: LazyLock<Regex> = LazyLock::new(|| {
 static UUID: LazyLock<Regex> = LazyLock::new(|| {
     regex("^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$")
 });
-static HOSTNAME: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        "^([a-zA-Z0-9\\p{L}]([a-zA-Z0-9\\p{L}-]{0,61}[a-zA-Z0-9\\p{L}])?)\
-           (\\.[a-zA-Z0-9\\p{L}]([a-zA-Z0-9\\p{L}-]{0,61}[a-zA-Z0-9\\p{L}])?)*\\.?$",
-    )
+/// The time of day in a moment, with any character before its fraction.
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    regex("^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})$")
 });
+/// What a part of the name of a host is made of, but for dashes.
+static LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^[a-zA-Z0-9\\p{S}\\p{L}]*$"));
+static TOP_LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^\\p{L}*$"));
 static EMAIL: LazyLock<Regex> = LazyLock::new(|| regex("^([^<>]*<)?[^@\\s<>,;]+@[^@\\s<>,;]+>?$"));
 static URI: LazyLock<Regex> =
     LazyLock::new(|| regex("^([a-zA-Z][a-zA-Z0-9+.-]*:[^\\s]+|/[^\\s]*)$"));
@@ -113,16 +114,72 @@ static RGB_COLOR: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static SSN: LazyLock<Regex> = LazyLock::new(|| regex("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
-static WORDY_DURATION: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
-        "^([0-9]+)\\s*(ns|nano|nanos|nanosecond|nanoseconds|us|micro|micros|microsecond|\
-           microseconds|ms|milli|millis|millisecond|milliseconds|s|sec|secs|second|seconds|m|min|\
-           mins|minute|minutes|h|hr|hour|hours|d|day|days|w|wk|week|weeks)$",
-    )
-});
+static WORDY_DURATION: LazyLock<Regex> =
+    LazyLock::new(|| regex("([0-9]+)[\\t\\n\\f\\r ]*([A-Za-z\u{b5}]+)"));
 
 fn regex(text: &str) -> Regex {
     Regex::new(text).expect("it was written with care")
+}
+
+fn is_date(text: &str) -> bool {
+    text.len() == 10 && text.parse::<Date>().is_ok()
+}
+
+fn is_moment(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut parts = lower.split('t');
+    let (date, time) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    is_date(date) && TIME.is_match(time)
+}
+
+/// Whether there is a number with a unit of time anywhere in a text, as in `22 ns` or `about 2
+/// days`; the last of those that mean the same may go on in any way.
+fn is_wordy_duration(text: &str) -> bool {
+    const UNITS: [&[&str]; 8] = [
+        &["ns", "nano"],
+        &["us", "\u{b5}s", "micro"],
+        &["ms", "milli"],
+        &["s", "sec"],
+        &["m", "min"],
+        &["h", "hr", "hour"],
+        &["d", "day"],
+        &["w", "wk", "week"],
+    ];
+    let is_unit = |unit: &str| {
+        let unit = unit.to_lowercase();
+        UNITS.iter().any(|names| {
+            names.contains(&&*unit) || names.last().is_some_and(|name| unit.starts_with(name))
+        })
+    };
+    let mut has_unit = false;
+    for found in WORDY_DURATION.captures_iter(text) {
+        if found[1].parse::<i64>().is_err() {
+            return false;
+        }
+        has_unit |= is_unit(&found[2]);
+    }
+    has_unit
+}
+
+/// Whether a text is the name of a host: one part with a dash after its first character at most,
+/// or several, of which the last one is made of letters.
+fn is_hostname(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    if text.len() > 255 || parts.iter().any(|part| part.len() > 63 || part.is_empty()) {
+        return false;
+    }
+    let [parts @ .., last] = &parts[..] else { return false };
+    if parts.is_empty() {
+        let mut plain = last.to_string();
+        if plain.find('-').is_some_and(|at| at > 0 && plain[..at].chars().count() == 1) {
+            plain = plain.replacen('-', "", 1);
+        }
+        return LABEL.is_match(&plain);
+    }
+    let is_part = |part: &&str| {
+        !part.starts_with('-') && !part.ends_with('-') && LABEL.is_match(&part.replace('-', ""))
+    };
+    last.chars().count() > 1 && TOP_LABEL.is_match(last) && parts.iter().all(is_part)
 }
 
 fn version(uuid: &str) -> Option<char> {
@@ -200,13 +257,32 @@ mod tests {
             ("date", "2026-13-15", false),
             ("date-time", "2026-11-15T12:00:00Z", true),
             ("date-time", "2026-11-15", false),
+            ("date-time", "2026-11-15t12:00:00.5z", true),
+            ("date-time", "2026-11-15T12:00:00+01:00", true),
+            ("date-time", "2026-11-15T12:00:00+01", false),
+            ("date-time", "2026-11-15T12:00:00", false),
+            ("date-time", "2026-11-15T12:00:60Z", false),
+            ("date-time", "2026-11-15 12:00:00Z", false),
             ("duration", "1h30m", true),
             ("duration", "22 ns", true),
             ("duration", "soon", false),
+            ("duration", "about 2 days, or 3 weeks", true),
+            ("duration", "1 MICROSECOND", true),
+            ("duration", "1 seconds", true),
+            ("duration", "2 months", false),
+            ("duration", "5", false),
             ("byte", "YQ==", true),
             ("byte", "!", false),
             ("hostname", "a.example.com", true),
             ("hostname", "-a", false),
+            ("hostname", "10.0.0.1", false),
+            ("hostname", "example.com.", false),
+            ("hostname", "a-b.example.com", true),
+            ("hostname", "host-1", false),
+            ("hostname", "h-1", true),
+            ("hostname", "localhost", true),
+            ("hostname", "a.b", false),
+            ("hostname", "", false),
             ("email", "a@example.com", true),
             ("email", "a", false),
             ("uri", "https://example.com/x", true),

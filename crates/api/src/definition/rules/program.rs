@@ -2,21 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kube_cel::{
-    KubeCelExt,
-    cel::{Context, ExecutionError, IdedExpr, Value, objects::OptionalValue, parser::Parser},
+use kube_cel::cel::{
+    Context, ExecutionError, IdedExpr, Value, objects::OptionalValue, parser::Parser,
 };
 
-use super::unordered::{self, SORTED};
+use super::{
+    functions, rewrite,
+    unordered::{self, SORTED},
+};
 
 /// The longest message that an expression may make.
 const MESSAGE_MAX: usize = 5 * 1024;
 
-/// Functions that can be called, by the last part of their names; operators are no names.
+/// Functions that can be called, by the last part of their names; operators are no names. Loops are
+/// none of them: those that can be run are no calls any more when this is asked.
 const FUNCTIONS: &[&str] = &[
     "abs",
     "add",
-    "all",
     "asApproximateFloat",
     "asInteger",
     "bitAnd",
@@ -47,14 +49,10 @@ const FUNCTIONS: &[&str] = &[
     "dns1123SubdomainPrefix",
     "double",
     "duration",
-    "dyn",
     "encode",
     "endsWith",
     "equivalent",
-    "exists",
-    "exists_one",
     "family",
-    "filter",
     "find",
     "findAll",
     "first",
@@ -78,7 +76,6 @@ const FUNCTIONS: &[&str] = &[
     "getScheme",
     "getSeconds",
     "greatest",
-    "has",
     "hasValue",
     "indexOf",
     "int",
@@ -113,7 +110,6 @@ const FUNCTIONS: &[&str] = &[
     "least",
     "lowerAscii",
     "major",
-    "map",
     "masked",
     "matches",
     "max",
@@ -149,6 +145,7 @@ const FUNCTIONS: &[&str] = &[
     "timestamp",
     "trim",
     "trunc",
+    "type",
     "uint",
     "upperAscii",
     "uri",
@@ -160,7 +157,7 @@ const FUNCTIONS: &[&str] = &[
 
 thread_local! {
     /// All functions. They are many, and no evaluation changes them.
-    static FUNCTIONS_KNOWN: Context<'static> = Context::default().with_all();
+    static FUNCTIONS_KNOWN: Context<'static> = functions::all();
 }
 
 /// The expressions of a rule.
@@ -191,14 +188,58 @@ pub(super) struct Subject {
 pub(super) enum Outcome {
     Holds,
     Fails,
+    /// It cannot be evaluated, and why.
     Failed(String),
+    /// It works on values of other types.
+    Unfit,
+}
+
+/// Why an expression comes to nothing.
+enum Fault {
+    /// Nothing can be done with values of these types.
+    NoOverload,
+    Other(String),
+}
+
+impl From<ExecutionError> for Fault {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "more may be added, and speak for themselves"
+    )]
+    fn from(error: ExecutionError) -> Self {
+        Self::Other(match error {
+            ExecutionError::NoSuchOverload
+            | ExecutionError::UnexpectedType { .. }
+            | ExecutionError::UnsupportedBinaryOperator(..)
+            | ExecutionError::UnsupportedTargetType { .. }
+            | ExecutionError::UnsupportedUnaryOperator(..)
+            | ExecutionError::ValuesNotComparable(..) => return Self::NoOverload,
+            ExecutionError::FunctionError { function, message }
+                if message.starts_with("string parse error") =>
+            {
+                format!("type conversion error from 'string' to '{function}'")
+            }
+            ExecutionError::FunctionError { message, .. } => message,
+            ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+            ExecutionError::IndexOutOfBounds(Value::Int(at)) => {
+                format!("index out of bounds: {at}")
+            }
+            ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+            ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+            ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+            other => other.to_string(),
+        })
+    }
 }
 
 impl Programs {
-    pub(in crate::definition) fn new(rule: &str, message: &str) -> Self {
+    pub(in crate::definition) fn new(rule: &str, message: &str, is_old_optional: bool) -> Self {
         let mut rule = parse(rule);
         let mut message = (!message.trim().is_empty()).then(|| parse(message));
         let uses_old = rule.as_ref().is_ok_and(|it| it.references().has_variable("oldSelf"));
+        for expression in rule.iter_mut().chain(message.iter_mut().flatten()) {
+            rewrite::fit(expression, is_old_optional);
+        }
         let parsed = rule.iter().chain(message.iter().flatten());
         let mut unknown: Vec<String> = parsed
             .flat_map(|it| {
@@ -224,7 +265,8 @@ impl Programs {
             Ok(Value::Bool(true)) => Outcome::Holds,
             Ok(Value::Bool(false)) => Outcome::Fails,
             Ok(other) => Outcome::Failed(format!("the rule is a {}, not a bool", other.type_of())),
-            Err(why) => Outcome::Failed(why),
+            Err(Fault::NoOverload) => Outcome::Unfit,
+            Err(Fault::Other(why)) => Outcome::Failed(why),
         }
     }
 
@@ -248,7 +290,22 @@ fn parse(text: &str) -> Result<IdedExpr, String> {
     }
 }
 
-fn run(expression: &IdedExpr, subject: &Subject) -> Result<Value, String> {
+/// What an expression comes to. Where it cannot be evaluated because of one element of a list, the
+/// others are asked whether they decide: few expressions ever fail, and those that do not are
+/// evaluated once and as they are.
+fn run(expression: &IdedExpr, subject: &Subject) -> Result<Value, Fault> {
+    let fault = match run_once(expression, subject) {
+        Ok(value) => return Ok(value),
+        Err(fault) => fault,
+    };
+    let mut patient = expression.clone();
+    match rewrite::absorb(&mut patient) {
+        true => run_once(&patient, subject).map_err(|_| fault),
+        false => Err(fault),
+    }
+}
+
+fn run_once(expression: &IdedExpr, subject: &Subject) -> Result<Value, Fault> {
     let shown = |old: Option<&Value>| match subject.is_old_optional {
         true => {
             let old = old.cloned().map_or_else(OptionalValue::none, OptionalValue::of);
@@ -274,9 +331,7 @@ fn run(expression: &IdedExpr, subject: &Subject) -> Result<Value, String> {
         })
     };
     match catch_unwind(AssertUnwindSafe(evaluate)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(ExecutionError::NoSuchKey(key))) => Err(format!("no such key: {key}")),
-        Ok(Err(why)) => Err(why.to_string()),
-        Err(_) => Err("the expression cannot be evaluated".to_owned()),
+        Ok(result) => result.map_err(Fault::from),
+        Err(_) => Err(Fault::Other("the expression cannot be evaluated".to_owned())),
     }
 }

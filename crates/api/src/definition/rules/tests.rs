@@ -54,6 +54,75 @@ fn rules_that_hold_say_nothing() {
 }
 
 #[test]
+fn fields_that_may_be_nothing_are_nothing_where_they_are_not() {
+    let cases = [
+        ("self.?s.orValue('') != 'bad'", json!({})),
+        ("self.?s.orValue('') == 'x'", json!({"s": "x"})),
+        ("!self.?s.hasValue()", json!({})),
+        ("self.?map.x.orValue(1) == 1", json!({})),
+        ("self.?map.x.orValue(1) == 1", json!({"map": {"y": 2}})),
+        ("self.?map.x.orValue(1) == 2", json!({"map": {"x": 2}})),
+        ("self.?map[?'y'].orValue(3) == 3", json!({"map": {"x": 2}})),
+        ("self.?list[5].orValue('none') == 'none'", json!({"list": ["a"]})),
+        ("!has(self.?map.y) && has(self.?map.x)", json!({"map": {"x": 2}})),
+        ("self.?n.or(self.?m).value() == 2", json!({"m": 2})),
+        ("self.?s.optMap(it, it.size()).orValue(0) == 0", json!({})),
+        ("self.?s.optMap(it, it.size()).orValue(0) == 2", json!({"s": "ab"})),
+        ("self.?map.optFlatMap(it, it.?x).orValue(0) == 2", json!({"map": {"x": 2}})),
+        ("optional.of(self.map).x.value() == 2", json!({"map": {"x": 2}})),
+    ];
+    for (rule, spec) in cases {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(found(json!({"rule": rule}), spec, None), none, "{rule}");
+    }
+    let old = json!({"rule": "oldSelf.n.orValue(7) == 7", "optionalOldSelf": true});
+    assert!(found(old.clone(), json!({"n": 1}), None).is_empty());
+    assert!(found(old.clone(), json!({"n": 1}), Some(json!({"m": 1}))).is_empty());
+    assert_eq!(found(old, json!({"n": 1}), Some(json!({"n": 2}))).len(), 1);
+}
+
+#[test]
+fn loops_and_conversions_are_those_of_upstream() {
+    let list = || json!({"list": ["a", "2"]});
+    let map = || json!({"map": {"x": 1, "y": 2}});
+    let cases = [
+        ("self.list.all(i, it, i >= 0 && self.list[i] == it)", list()),
+        ("self.list.exists(i, it, i == 1 && it == '2')", list()),
+        ("self.list.existsOne(i, it, i > 0)", list()),
+        ("self.map.all(k, v, self.map[k] == v)", map()),
+        ("self.map.exists(k, v, k == 'y' && v == 2)", map()),
+        ("self.map.exists_one(k, v, v > 1)", map()),
+        ("self.list.transformList(i, it, string(i) + it) == ['0a', '12']", list()),
+        ("self.map.transformList(k, v, v > 1, k) == ['y']", map()),
+        ("self.map.transformMap(k, v, v + 1) == {'x': 2, 'y': 3}", map()),
+        ("self.map.transformMap(k, v, k == 'x', v) == {'x': 1}", map()),
+        ("self.list.all(i, a, self.list.exists(j, b, i == j && a == b))", list()),
+        // One element fails, and another decides.
+        ("self.list.exists(it, int(it) == 2)", list()),
+        ("!self.list.all(it, int(it) > 2)", list()),
+        ("!self.list.all(a, self.list.exists(b, int(b) == 2 && a == 'a'))", list()),
+        ("dyn(self.s) == 'x'", json!({"s": "x"})),
+        ("bool(self.s) && !bool('f')", json!({"s": "True"})),
+        ("size(self.s) == 2 && self.s.size() == 2", json!({"s": "\u{e9}\u{1f600}"})),
+        ("string(true) + string(self.f) == 'true1.5'", json!({"f": 1.5})),
+        ("string(timestamp('2026-11-15T12:00:00Z')) == '2026-11-15T12:00:00Z'", json!({})),
+        ("string(duration('1m30s')) == '90s' && string(ip('::1')) == '::1'", json!({})),
+        ("type(self.q) == int", json!({"q": 1})),
+        ("type(self.q) != int && type(self.q) == string", json!({"q": "x"})),
+        ("type(self.when) == google.protobuf.Timestamp", json!({"when": "2026-11-15T12:00:00Z"})),
+    ];
+    for (rule, spec) in cases {
+        let none: Vec<String> = Vec::new();
+        assert_eq!(found(json!({"rule": rule}), spec.clone(), None), none, "{rule}");
+        let schema = Schema::read(&json!({"x-kubernetes-validations": [{"rule": rule}]}));
+        assert_eq!(unenforced(&schema, "s"), none, "{rule}");
+    }
+    let undecided = found(json!({"rule": "self.list.exists(it, int(it) == 3)"}), list(), None);
+    let why = "type conversion error from 'string' to 'int' evaluating rule: self.list";
+    assert!(undecided[0].contains(why), "{undecided:?}");
+}
+
+#[test]
 fn rules_that_do_not_hold_say_so_in_their_words() {
     let spec = || json!({"n": 3, "m": 2});
     let cases = [
@@ -78,6 +147,16 @@ fn rules_that_do_not_hold_say_so_in_their_words() {
         (
             json!({"rule": "self.s == 'x'", "message": "no"}),
             "spec: Invalid value: \"object\": no such key: s evaluating rule: no",
+        ),
+        (
+            json!({"rule": "self.n / (self.m - 2) == 1"}),
+            "spec: Invalid value: \"object\": division by zero evaluating rule: self.n / (self.m - \
+             2) == 1",
+        ),
+        (
+            json!({"rule": "dyn(self.n) + 'x' == 'x'", "message": "no"}),
+            "spec: Invalid value: \"object\": 'no such overload': call arguments did not match a \
+             supported operator, function or macro signature for rule: no",
         ),
     ];
     for (rule, want) in cases {
@@ -116,6 +195,31 @@ fn what_did_not_change_may_stay() {
 /// A whole object with this in its spec.
 fn with_spec(spec: Value) -> Json {
     json!({"spec": spec}).as_object().cloned().unwrap()
+}
+
+#[test]
+fn what_is_let_pass_is_told() {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "object",
+        "properties": {
+            "note": {"type": "string"},
+            "n": {"type": "integer", "x-kubernetes-validations": [
+                {"rule": "self < 5", "message": "too large"}]},
+            "q": {"x-kubernetes-int-or-string": true, "x-kubernetes-validations": [
+                {"rule": "self < 5"}]},
+        },
+    }}}));
+    let old = with_spec(json!({"n": 7}));
+    let new = with_spec(json!({"n": 7, "note": "x"}));
+    assert_eq!(check(&schema, &new, Some(&old)), []);
+    let told = let_pass(&schema, &new, &old);
+    assert_eq!(told[0].to_string(), "spec.n: Invalid value: 7: too large");
+    assert_eq!(let_pass(&schema, &with_spec(json!({"n": 8})), &old), []);
+    // What cannot be evaluated is not let pass.
+    let odd = with_spec(json!({"q": "x"}));
+    let new = with_spec(json!({"q": "x", "note": "y"}));
+    assert_eq!(check(&schema, &new, Some(&odd)).len(), 1);
+    assert_eq!(let_pass(&schema, &new, &odd), []);
 }
 
 #[test]

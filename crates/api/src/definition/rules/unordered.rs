@@ -6,10 +6,11 @@
 
 use kube_cel::cel::{
     IdedExpr,
-    common::ast::{CallExpr, EntryExpr, Expr, operators},
+    common::ast::{CallExpr, Expr, operators},
 };
 use serde_json::Value;
 
+use super::rewrite::in_entry;
 use crate::definition::schema::Schema;
 
 /// What the sorted forms of `self` and `oldSelf` are called, which nobody can write.
@@ -74,13 +75,6 @@ fn parts(expression: &mut IdedExpr) -> Vec<&mut IdedExpr> {
             }
             parts
         }
-    }
-}
-
-fn in_entry(entry: &mut EntryExpr) -> Vec<&mut IdedExpr> {
-    match entry {
-        EntryExpr::StructField(field) => vec![&mut field.value],
-        EntryExpr::MapEntry(entry) => vec![&mut entry.key, &mut entry.value],
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{check, prune, rules, schema::Schema};
+use super::super::{fieldpath::follow, rules, schema::Schema};
 use crate::{
     field::{ErrorList, FieldError, Path},
     strategy::Json,
@@ -60,29 +60,6 @@ pub(super) fn at_root(schema: &Value, path: &Path) -> ErrorList {
             names.join(" ")
         );
         errors.push(FieldError::invalid(path, schema, &why));
-    }
-    errors
-}
-
-/// Whether defaults are what their schemas describe.
-pub(super) fn default_faults(schema: &Schema, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    if let Some(default) = &schema.default {
-        let path = path.child("default");
-        let mut pruned = default.clone();
-        if !prune::prune_value(schema, &mut pruned).is_empty() {
-            errors.push(FieldError::invalid(&path, default, "must not have unknown fields"));
-        }
-        errors.extend(check::check_part(schema, default, None, &path));
-    }
-    if let Some(items) = schema.items.as_deref() {
-        errors.extend(default_faults(items, &path.child("items")));
-    }
-    if let Some(additional) = schema.additional.schema() {
-        errors.extend(default_faults(additional, &path.child("additionalProperties")));
-    }
-    for (name, property) in &schema.properties {
-        errors.extend(default_faults(property, &path.child("properties").key(name)));
     }
     errors
 }
@@ -326,7 +303,7 @@ fn of_rules(schema: &Value, path: &Path, context: &Context, errors: &mut ErrorLi
     for (at, rule) in given.enumerate() {
         let path = path.child("x-kubernetes-validations").index(at);
         let before = errors.len();
-        of_rule(rule, &path, errors);
+        of_rule(rule, schema, &path, errors);
         if errors.len() == before {
             let uncorrelated = context.uncorrelated.as_ref();
             errors.extend(rules::faults(&Schema::read(schema), at, &path, uncorrelated));
@@ -334,7 +311,7 @@ fn of_rules(schema: &Value, path: &Path, context: &Context, errors: &mut ErrorLi
     }
 }
 
-fn of_rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
+fn of_rule(rule: &Value, schema: &Value, path: &Path, errors: &mut ErrorList) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
     let has_lines = |text: &str| text.contains(['\n', '\r']);
     let (body, message) = (text("rule").trim(), text("message").trim());
@@ -342,10 +319,10 @@ fn of_rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
     if body.is_empty() {
         errors.push(FieldError::required(&path.child("rule"), "rule is not specified"));
     } else if !text("message").is_empty() && message.is_empty() {
-        let why = "message must be non-empty if specified";
+        let why = "must be non-empty if specified";
         errors.push(FieldError::invalid(&message_path, text("message"), why));
     } else if has_lines(message) {
-        let why = "message must not contain line breaks";
+        let why = "must not contain line breaks";
         errors.push(FieldError::invalid(&message_path, text("message"), why));
     } else if has_lines(body) && message.is_empty() {
         let why = "message must be specified if rule contains line breaks";
@@ -362,11 +339,15 @@ fn of_rule(rule: &Value, path: &Path, errors: &mut ErrorList) {
     }
     let field = text("fieldPath");
     if !field.is_empty() && field.trim().is_empty() {
-        let why = "fieldPath must be non-empty if specified";
+        let why = "must be non-empty if specified";
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, why));
     }
     if has_lines(field) {
-        let why = "fieldPath must not contain line breaks";
+        let why = "must not contain line breaks";
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, why));
+    }
+    if !field.is_empty() && follow(&Schema::read(schema), field, true).is_err() {
+        let path = path.child("fieldPath");
+        errors.push(FieldError::invalid(&path, field, "must be a valid path"));
     }
 }

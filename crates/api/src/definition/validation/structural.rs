@@ -155,7 +155,7 @@ fn of_metadata(schema: &Value, level: Level, path: &Path, errors: &mut Found) {
     }
     let is_name = |name: &&String| ["name", "generateName"].contains(&name.as_str());
     let has_only_names = members(metadata, "properties").all(|(name, _)| is_name(&name));
-    let said = ["type", "description", "properties", "default"];
+    let said = ["type", "properties", "default"];
     let is_plain = metadata
         .as_object()
         .is_none_or(|metadata| metadata.keys().all(|key| said.contains(&key.as_str())));
