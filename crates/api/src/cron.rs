@@ -121,16 +121,14 @@ impl Fields {
             }
         }
         while !has(self.minute, seeker.at.minute()) {
-            seeker.step(60)?;
+            seeker.next_minute()?;
             if seeker.at.minute() == 0 {
                 return Some(false);
             }
         }
-        while seeker.at.second() != 0 {
-            seeker.step(1)?;
-            if seeker.at.second() == 0 {
-                return Some(false);
-            }
+        if seeker.at.second() != 0 {
+            seeker.next_minute()?;
+            return Some(false);
         }
         Some(true)
     }
@@ -167,11 +165,12 @@ impl Seeker {
         Some(())
     }
 
-    /// Moves on to the next multiple of so many seconds.
-    fn step(&mut self, seconds: i64) -> Option<()> {
+    /// Moves on to the next minute of the place: that of other places may begin at another second,
+    /// as long as each had the time of its sun.
+    fn next_minute(&mut self) -> Option<()> {
         self.has_moved = true;
-        let over = self.at.timestamp().as_second().rem_euclid(seconds);
-        self.at = self.at.checked_add(SignedDuration::from_secs(seconds - over)).ok()?;
+        let seconds = 60 - i64::from(self.at.second());
+        self.at = self.at.checked_add(SignedDuration::from_secs(seconds)).ok()?;
         Some(())
     }
 }

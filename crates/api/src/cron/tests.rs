@@ -45,6 +45,13 @@ fn the_next_time_is_the_first_that_fits() {
 }
 
 #[test]
+fn minutes_begin_where_the_clocks_of_a_place_say() {
+    // As long as each place had the time of its sun, Berlin was 53:28 ahead.
+    let want = ["0001-01-01T00:00:32Z", "0001-01-01T00:02:32Z"];
+    assert_eq!(times("*/2 * * 1-3 ?", Some("Europe/Berlin"), "0001-01-01T00:00:00Z", 2), want);
+}
+
+#[test]
 fn days_fit_by_either_field_unless_one_is_every_day() {
     let want = ["2012-07-13T00:00:00Z", "2012-07-15T00:00:00Z", "2012-07-20T00:00:00Z"];
     assert_eq!(times("0 0 15 * Fri", None, "2012-07-09T00:00:00Z", 3), want);
