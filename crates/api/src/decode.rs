@@ -10,6 +10,7 @@ mod complete;
 mod custom;
 mod findings;
 mod free;
+mod operations;
 mod patch;
 mod protobuf;
 mod scalar;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 
 pub use complete::complete;
 pub use custom::metadata_node;
+pub use operations::{Operation, patch_operations};
 pub use patch::{PatchKind, patch_body, prune_and_check};
 pub use protobuf::protobuf_to_json;
 
