@@ -76,6 +76,8 @@ fn apply_new(
         return Err(update::nameless(name));
     }
     update::check_address(scene, name, &object)?;
+    // There is none yet, so which one was meant makes no difference.
+    metadata::metadata(&mut object).remove("resourceVersion");
     let mut plan = create::create_owned(scene, object, Owners::Known(managed))?;
     plan.warnings.splice(0..0, warnings);
     Ok(plan)

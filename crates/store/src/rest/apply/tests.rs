@@ -176,6 +176,7 @@ fn configurations_that_cannot_be_meant_are_refused() {
                  please apply your changes to the latest version and try again",
             ),
         ),
+        ("d", with("d", "resourceVersion", json!("1")), (0, "")),
         ("c", with("c", "managedFields", json!([])), (400, "metadata.managedFields must be nil")),
         (
             "c",
