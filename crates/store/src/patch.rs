@@ -41,7 +41,8 @@ impl Patch {
     /// # Errors
     /// 400 when it is no JSON object.
     pub fn merge(body: &[u8]) -> Result<Self, Status> {
-        let (value, faults) = decode::patch_body(body)?;
+        let refused = |why| Status::bad_request(format!("error decoding patch: {why}"));
+        let (value, faults) = decode::patch_body(body).map_err(refused)?;
         Ok(Self::Merge(Document { value, faults }))
     }
 
@@ -50,7 +51,7 @@ impl Patch {
     /// # Errors
     /// 400 when it is no JSON object.
     pub fn strategic(body: &[u8]) -> Result<Self, Status> {
-        let (value, faults) = decode::patch_body(body)?;
+        let (value, faults) = decode::patch_body(body).map_err(Status::bad_request)?;
         Ok(Self::Strategic(Document { value, faults }))
     }
 
