@@ -354,6 +354,42 @@ fn a_status_brings_its_labels_but_no_owners_of_pods() {
 }
 
 #[test]
+fn a_status_of_a_custom_kind_brings_nothing_else() {
+    let mut world = World::new();
+    let containers = json!([{"name": "c", "image": "i:1"}]);
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": containers}});
+    let job_set = json!({
+        "metadata": {"name": "j"},
+        "spec": {"replicatedJobs": [{"name": "r", "template": {"spec": {"template": template}}}]},
+    });
+    world.create("jobsets", "n", job_set).unwrap();
+    let body = json!({"metadata": {"labels": {"a": "b"}}, "status": {"restarts": 1}});
+    let patch = Patch::merge(body.to_string().as_bytes()).unwrap();
+    world.manager = "other".to_owned();
+    let written = world
+        .write("jobsets", "n", |scene| {
+            rest::patch(scene, Some("status"), "j", &patch, FieldValidation::Warn)
+        })
+        .unwrap();
+    assert_eq!(written.json()["status"]["restarts"], 1);
+    assert!(written.meta.labels.is_empty());
+    let owners = String::from_utf8(written.managed().to_vec()).unwrap();
+    assert!(owners.contains("f:restarts") && !owners.contains("f:labels"), "{owners}");
+}
+
+#[test]
+fn a_patch_that_does_not_fit_is_shown_with_all_of_its_object() {
+    let mut world = World::new();
+    world.create("configmaps", "n", config("a")).unwrap();
+    let patch = Patch::json(br#"[{"op": "add", "path": "/extra", "value": 1}]"#).unwrap();
+    let refused = world.write("configmaps", "n", |scene| {
+        rest::patch(scene, None, "a", &patch, FieldValidation::Strict)
+    });
+    let message = refused.unwrap_err().message;
+    assert!(message.contains("managedFields") && message.contains("extra"), "{message}");
+}
+
+#[test]
 fn grace_begins_once_and_only_gets_shorter() {
     let mut world = World::new();
     world.create("pods", "n", pod("a")).unwrap();

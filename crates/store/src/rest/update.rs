@@ -179,12 +179,17 @@ fn with_part(scene: &Scene<'_>, sub: &str, old: &Json, mut object: Json) -> Json
             }
             merged
         }
-        // Upstream lets the metadata in with the status: labels, annotations and finalizers may
-        // change.
+        // With the status of kinds that are built in upstream lets the metadata in: labels,
+        // annotations and finalizers may change.
         "status" => {
+            let reset = scene.strategy().reset_fields(Some(sub));
+            if reset.contains(&["metadata"].as_slice()) {
+                keep_all_but(&mut object, old, &["status"]);
+                return object;
+            }
             keep_all_but(&mut object, old, &["metadata", "status"]);
             carry_system_fields(&mut object, old);
-            keep_reset(&mut object, old, scene.strategy().reset_fields(Some(sub)));
+            keep_reset(&mut object, old, reset);
             object
         }
         part => {
