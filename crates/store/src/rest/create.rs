@@ -7,7 +7,7 @@ use super::{
     metadata::{self, Found},
     namespace,
     owners::Owners,
-    quotas,
+    quotas, size,
 };
 use crate::change::{Change, Check, Expect, Write};
 
@@ -42,6 +42,7 @@ pub(super) fn create_owned(
     let name = settle_name(scene, &mut object);
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
+    let is_applied = matches!(owners, Owners::Known(_));
     let managed = owners.of_new(scene, &object);
     let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
     warnings.extend(accept(scene, &mut object, &name, &mut checks)?);
@@ -54,7 +55,8 @@ pub(super) fn create_owned(
         }
         return Err(status);
     }
-    let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object, &managed)));
+    let draft = size::draft(scene, object, &managed, is_applied, None)?;
+    let op = scene.op(&name, Expect::Absent, Write::Put(draft));
     let ops = [vec![op], charges].concat();
     let change = Change { checks, ops };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })

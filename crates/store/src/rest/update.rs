@@ -14,11 +14,11 @@ use super::{
     metadata::{self, Found},
     namespace, not_found,
     owners::Owners,
-    quotas,
+    quotas, size,
 };
 use crate::{
     change::{Expect, Write},
-    object::Object,
+    object::{Draft, Object},
 };
 
 /// Plans the replacement of the object `name`, or of the part `sub` names, by `object`, which was
@@ -66,6 +66,7 @@ pub(super) fn replace(
     }
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
+    let is_applied = matches!(owners, Owners::Known(_));
     let managed = owners.of_changed(scene, sub, (old_json, &object), old.managed());
     let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
     let check = match sub {
@@ -82,7 +83,12 @@ pub(super) fn replace(
         Some(_) => managed,
     };
     let charges = quotas::charges(scene, sub, &object, Some(old_json), name)?;
-    let mut plan = rewrite_owned(scene, old, object, &managed);
+    let is_last = is_let_go(scene, old, &object);
+    let draft = match is_last {
+        true => scene.draft(object, &managed),
+        false => size::draft(scene, object, &managed, is_applied, Some(old))?,
+    };
+    let mut plan = rewrite_as(scene, old, draft, is_last);
     plan.change.checks.extend(check);
     if !plan.change.ops.is_empty() && !plan.is_removal() {
         plan.change.ops.extend(charges);
@@ -93,21 +99,25 @@ pub(super) fn replace(
 /// Plans the replacement of `old` by an accepted version: nothing when they are the same, its end
 /// when the last that held on to it has let go.
 pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
-    rewrite_owned(scene, old, object, old.managed())
+    let is_last = is_let_go(scene, old, &object);
+    rewrite_as(scene, old, scene.draft(object, old.managed()), is_last)
 }
 
-/// The same, with new owners of its fields.
-fn rewrite_owned(scene: &Scene<'_>, old: &Arc<Object>, object: Json, managed: &[u8]) -> Plan {
-    let name = &*old.meta.name;
-    // A namespace has a second list of finalizers, in its spec.
-    let is_last_finalizer_gone = old.meta.is_deleting()
+/// Whether `object`, a new version of `old`, is held by nobody any more.
+fn is_let_go(scene: &Scene<'_>, old: &Object, object: &Json) -> bool {
+    old.meta.is_deleting()
         && old.meta.deletion_grace_seconds.unwrap_or_default() == 0
-        && json::list(&object, &["metadata", "finalizers"]).is_empty()
+        && json::list(object, &["metadata", "finalizers"]).is_empty()
+        // A namespace has a second list of finalizers, in its spec.
         && (!namespace::is_namespace(scene.resource)
-            || json::list(&object, &["spec", "finalizers"]).is_empty());
-    let draft = scene.draft(object, managed);
+            || json::list(object, &["spec", "finalizers"]).is_empty())
+}
+
+/// Plans to write `draft` over `old`, or to end it.
+fn rewrite_as(scene: &Scene<'_>, old: &Arc<Object>, draft: Draft, is_let_go: bool) -> Plan {
+    let name = &*old.meta.name;
     let expect = Expect::Revision(old.revision());
-    if is_last_finalizer_gone {
+    if is_let_go {
         // The client sees what it sent; watchers see the last state that was stored.
         let answer = Answer::Object(Arc::new(draft.into_object(old.revision())));
         let op = scene.op(name, expect, Write::Delete(None));
