@@ -53,7 +53,7 @@ pub struct Column {
     pub priority: i32,
 }
 
-/// How a kind checks the metadata of a new version, after all that holds for every kind was checked.
+/// How a kind checks the metadata of a new version, after what holds for every kind was checked.
 /// Nothing new is found by that, but whatever is wrong is listed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetadataCheck {

@@ -44,7 +44,9 @@ pub fn patch_operations(body: &[u8]) -> Result<(Vec<Operation>, Vec<String>), St
     let list = match value {
         Value::Array(list) => list,
         Value::Null => Vec::new(),
-        other => return Err(refused(&misfit(&other, "value of type []handlers.jsonPatchOp"))),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            return Err(refused(&misfit(&value, "value of type []handlers.jsonPatchOp")));
+        }
     };
     let operations: Result<Vec<_>, _> = list.into_iter().map(operation).collect();
     let operations = operations.map_err(|why| refused(&why))?;
@@ -60,7 +62,9 @@ fn operation(value: Value) -> Result<Operation, String> {
     let mut members = match value {
         Value::Object(members) => members,
         Value::Null => Json::new(),
-        other => return Err(misfit(&other, "value of type handlers.jsonPatchOp")),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Err(misfit(&value, "value of type handlers.jsonPatchOp"));
+        }
     };
     let value = members.remove("value").unwrap_or_default();
     let mut text = |name: &str| match members.remove(name) {
@@ -202,7 +206,8 @@ mod tests {
             ("[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
             (
                 r#"[{"op": "add", "path": 1}]"#,
-                "json: cannot unmarshal number into Go struct field jsonPatchOp.path of type string",
+                "json: cannot unmarshal number into Go struct field jsonPatchOp.path of type \
+                 string",
             ),
             ("[", "unexpected end of JSON input"),
             ("[] x", "invalid character 'x' after top-level value"),

@@ -114,7 +114,17 @@ impl<'a> Place<'a> {
             Self::Known(node) => match node.shape() {
                 Shape::Struct | Shape::Map => node.is_atomic(),
                 Shape::List => !matches!(node.list_type(), Some("set" | "map")),
-                _ => false,
+                Shape::String
+                | Shape::Bool
+                | Shape::Int32
+                | Shape::Int64
+                | Shape::Bytes
+                | Shape::Time
+                | Shape::MicroTime
+                | Shape::Duration
+                | Shape::Quantity
+                | Shape::IntOrString
+                | Shape::Any => false,
             },
             Self::Part(schema) => match &*schema.kind {
                 "object" => schema.is_atomic,

@@ -148,7 +148,7 @@ fn accept(
     }
     metadata::normalize(object);
     // Through a part of the object it is looked at as a change only.
-    let check = sub.map_or(strategy.metadata_check(), |_| MetadataCheck::Change);
+    let check = sub.map_or_else(|| strategy.metadata_check(), |_| MetadataCheck::Change);
     let is_strict = strategy.needs_qualified_finalizers();
     let mut errors = meta::validate_update(object, old, check, is_strict);
     errors.extend(match sub {
