@@ -1,6 +1,9 @@
 //! What the body of a request says, whatever it is written in.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use bytes::Bytes;
 use lockstep_api::{Status, decode, strategy::Json};
@@ -66,7 +69,7 @@ fn push_doubled(node: &Node, doubled: &mut Vec<String>) {
         Node::Scalar(_) => {}
         Node::List(items) => items.iter().for_each(|item| push_doubled(item, doubled)),
         Node::Map(entries) => {
-            let mut known = std::collections::BTreeSet::new();
+            let mut known = BTreeSet::new();
             for (key, value) in entries {
                 push_doubled(&value.value, doubled);
                 if !known.insert(key) {
@@ -91,8 +94,8 @@ impl Serialize for Node {
             Self::Scalar(value) => value.serialize(serializer),
             Self::List(items) => items.serialize(serializer),
             Self::Map(entries) => {
-                let mut last: std::collections::BTreeMap<&str, usize> = Default::default();
-                last.extend(entries.iter().enumerate().map(|(at, (key, _))| (key.as_str(), at)));
+                let places = entries.iter().enumerate().map(|(at, (key, _))| (key.as_str(), at));
+                let last: BTreeMap<&str, usize> = places.collect();
                 let mut map = serializer.serialize_map(Some(entries.len()))?;
                 for (at, (key, value)) in entries.iter().enumerate() {
                     let is_last = last.get(key.as_str()) == Some(&at);
