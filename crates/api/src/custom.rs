@@ -42,7 +42,7 @@ pub(crate) fn reset_fields(
     part: Option<&str>,
 ) -> &'static [&'static [&'static str]] {
     match part {
-        Some("status") => &[&["spec"]],
+        Some("status") => &[&["metadata"], &["spec"]],
         _ if has_status => &[&["status"]],
         _ => &[],
     }

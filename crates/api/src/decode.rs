@@ -11,6 +11,7 @@ mod custom;
 mod either;
 mod findings;
 mod free;
+mod operations;
 mod patch;
 mod protobuf;
 mod scalar;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 pub use complete::complete;
 pub(crate) use custom::fit_embedded;
 pub use custom::metadata_node;
+pub use operations::{Operation, patch_operations};
 pub use patch::{PatchKind, patch_body, prune_and_check};
 pub use protobuf::protobuf_to_json;
 
@@ -270,29 +272,35 @@ fn check_kind(expected: Gvk<'_>, given: Gvk<'_>, rule: KindRule) -> Result<(), S
     if given == expected || (rule == KindRule::AnyGroup && given.kind == expected.kind) {
         return Ok(());
     }
+    match misfit(expected, given) {
+        Some(message) => Err(Status::bad_request(cannot_be_handled(given, expected, &message))),
+        None => Err(Status::bad_request(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            given.api_version(),
+            expected.api_version()
+        ))),
+    }
+}
+
+/// Why an object of the kind `given` is none of the kind `expected`; nothing when it is one, of
+/// whatever version.
+fn misfit(expected: Gvk<'_>, given: Gvk<'_>) -> Option<String> {
     let Some(node) = given.schema() else {
-        let message = format!(
+        return Some(format!(
             "no kind {:?} is registered for version {:?} in scheme \
              \"pkg/api/legacyscheme/scheme.go:30\"",
             given.kind,
             given.api_version()
-        );
-        return Err(Status::bad_request(cannot_be_handled(given, expected, &message)));
+        ));
     };
     if given.kind == expected.kind {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({}) does not match the expected API version ({})",
-            given.api_version(),
-            expected.api_version()
-        )));
+        return None;
     }
     let package = match expected.group.split('.').next() {
         None | Some("") => "core",
         Some(group) => group,
     };
-    let message =
-        format!("converting ({}) to ({package}.{}): unknown conversion", node.go(), expected.kind);
-    Err(Status::bad_request(cannot_be_handled(given, expected, &message)))
+    Some(format!("converting ({}) to ({package}.{}): unknown conversion", node.go(), expected.kind))
 }
 
 /// `strict decoding error: unknown field "spec.foo", duplicate field "spec.bar"`.

@@ -53,6 +53,18 @@ pub struct Column {
     pub priority: i32,
 }
 
+/// How a kind checks the metadata of a new version, after what holds for every kind was checked.
+/// Nothing new is found by that, but whatever is wrong is listed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataCheck {
+    /// As what has changed.
+    Change,
+    /// As that of a new object.
+    New,
+    /// Both ways.
+    Both,
+}
+
 /// How objects of one kind are filled in, checked and shown.
 pub trait Strategy: Send + Sync {
     /// Fills in what the user left out.
@@ -137,6 +149,11 @@ pub trait Strategy: Send + Sync {
     /// demand. Custom kinds never did.
     fn needs_qualified_finalizers(&self) -> bool {
         true
+    }
+
+    /// How new versions are checked for their metadata once more.
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Change
     }
 
     /// Whether `status` is written through its own subresource.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use lockstep_api::{
     ErrorList, Path, meta, names,
     pod::{self, validation},
+    strategy::MetadataCheck,
 };
 use serde_json::{Map, Value};
 
@@ -31,8 +32,7 @@ fn errors(case: &Value) -> ErrorList {
         Some("template") => validation::validate_template(&pod, &Path::new("template")),
         Some("update") => {
             let old = filled(&case["old"]);
-            let mut errors = meta::validate_update(&pod, &old);
-            errors.extend(meta::validate_qualified_finalizers(&pod));
+            let mut errors = meta::validate_update(&pod, &old, MetadataCheck::Both, true);
             errors.extend(validation::validate_update(&pod, &old));
             errors
         }

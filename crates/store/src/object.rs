@@ -186,6 +186,19 @@ impl Draft {
         &self.meta
     }
 
+    /// How many bytes the encoding takes.
+    pub(crate) fn size(&self) -> usize {
+        self.encoded.len()
+    }
+
+    /// The same without managed fields.
+    pub(crate) fn without_owners(self) -> Self {
+        let object = body::parse(&self.encoded).expect("the encoding is that of an object").0;
+        let mut encoded = Vec::with_capacity(self.encoded.len());
+        let Encoded { metadata, managed, version_at } = encode(&object, &[], &mut encoded);
+        Self { meta: self.meta, encoded, metadata, managed, version_at, fields: self.fields }
+    }
+
     /// Whether the encoding is that of `object`, the revision and the times of owners apart.
     pub fn is_same_as(&self, object: &Object) -> bool {
         let (at, is) = (self.version_at, &self.encoded);

@@ -6,13 +6,13 @@ mod strategic;
 use lockstep_api::{Resource, Status, decode, schema, status::Details, strategy::Json};
 use serde_json::Value;
 
-pub use json::OPERATIONS_MAX;
+pub use json::{OPERATIONS_MAX, Operations};
 
 /// A patch as a client sent it.
 #[derive(Clone, Debug)]
 pub enum Patch {
     /// RFC 6902: a list of operations.
-    Json(Vec<json_patch::PatchOperation>),
+    Json(Operations),
     /// RFC 7386: the members to change, null to remove.
     Merge(Document),
     /// A merge patch that knows which lists have keys.
@@ -41,7 +41,8 @@ impl Patch {
     /// # Errors
     /// 400 when it is no JSON object.
     pub fn merge(body: &[u8]) -> Result<Self, Status> {
-        let (value, faults) = decode::patch_body(body)?;
+        let refused = |why| Status::bad_request(format!("error decoding patch: {why}"));
+        let (value, faults) = decode::patch_body(body).map_err(refused)?;
         Ok(Self::Merge(Document { value, faults }))
     }
 
@@ -50,7 +51,7 @@ impl Patch {
     /// # Errors
     /// 400 when it is no JSON object.
     pub fn strategic(body: &[u8]) -> Result<Self, Status> {
-        let (value, faults) = decode::patch_body(body)?;
+        let (value, faults) = decode::patch_body(body).map_err(Status::bad_request)?;
         Ok(Self::Strategic(Document { value, faults }))
     }
 
@@ -91,11 +92,7 @@ impl Patch {
     /// Whether the patch says anything about the managed fields, or needs to see them.
     pub(crate) fn names_owners(&self) -> bool {
         match self {
-            Self::Json(operations) => operations.iter().any(|operation| {
-                json::paths(operation).any(|path| {
-                    matches!(path, "" | "/metadata") || path.starts_with("/metadata/managedFields")
-                })
-            }),
+            Self::Json(operations) => operations.name_owners(),
             Self::Merge(patch) | Self::Strategic(patch) => {
                 patch.value.get("metadata").is_some_and(|meta| meta.get("managedFields").is_some())
             }
@@ -112,8 +109,8 @@ impl Patch {
         object.insert("kind".to_owned(), resource.kind.to_string().into());
         let (patched, made_by, faults) = match self {
             Self::Json(operations) => {
-                let patched = json::apply(Value::Object(object), operations)?;
-                (patched, decode::PatchKind::Json, Vec::new())
+                let patched = operations.apply(Value::Object(object))?;
+                (patched, decode::PatchKind::Json, operations.faults.clone())
             }
             Self::Merge(patch) => {
                 let mut value = Value::Object(object);

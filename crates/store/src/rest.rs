@@ -16,6 +16,7 @@ mod patch;
 mod pod;
 mod quotas;
 mod scale;
+mod size;
 mod update;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};

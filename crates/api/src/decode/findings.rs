@@ -103,7 +103,8 @@ impl Findings {
             match step {
                 Step::Field(_, field) => field.name.clone_into(&mut segment),
                 Step::Key(key) => segment.clone_from(key),
-                Step::Index(_) => {}
+                // Only where a list is all there is: elsewhere it follows a name, see below.
+                Step::Index(at) => segment = format!("[{at}]"),
             }
             while let Some(Step::Index(at)) = steps.peek() {
                 segment = format!("{segment}[{at}]");

@@ -372,6 +372,65 @@ fn patched_objects_are_refused_as_patches() {
 }
 
 #[test]
+fn patches_do_not_change_what_an_object_is() {
+    let config_map = resource("", "v1", "ConfigMap");
+    let check = |value: &Value, how: PatchKind<'_>| {
+        prune_and_check(&config_map, value, how, FieldValidation::Warn, Vec::new())
+    };
+    let scheme = "in scheme \"pkg/api/legacyscheme/scheme.go:30\"";
+    for (value, why) in [
+        (
+            json!({"apiVersion": "v1", "kind": "Secret"}),
+            "converting (v1.Secret) to (core.ConfigMap): unknown conversion".to_owned(),
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "Secret", "data": {"k": "v"}}),
+            "illegal base64 data at input byte 0".to_owned(),
+        ),
+        (
+            json!({"apiVersion": "v2", "kind": "ConfigMap"}),
+            format!("no kind \"ConfigMap\" is registered for version \"v2\" {scheme}"),
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "Mystery"}),
+            format!("no kind \"Mystery\" is registered for version \"v1\" {scheme}"),
+        ),
+        (
+            json!({"apiVersion": "a/b/c", "kind": "ConfigMap"}),
+            "unexpected GroupVersion string: a/b/c".to_owned(),
+        ),
+    ] {
+        let status = check(&value, PatchKind::Json).unwrap_err();
+        let shown = Value::from(value.to_string());
+        let want = format!(" \"\" is invalid: patch: Invalid value: {shown}: {why}");
+        assert_eq!((status.code, status.message), (422, want));
+        // A strategic patch cannot say it at all.
+        if value.get("data").is_none() {
+            assert!(check(&value, PatchKind::Strategic(&value)).unwrap().object.is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_is_applied_is_refused_as_such() {
+    let pod = resource("", "v1", "Pod");
+    let requests = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "x"}}}]});
+    let config = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": requests});
+    let made_by = PatchKind::Applied(config.as_object().unwrap());
+    let ignore = FieldValidation::Ignore;
+    let status = prune_and_check(&pod, &config, made_by, ignore, Vec::new()).unwrap_err();
+    assert_eq!(
+        (status.code, &*status.message),
+        (
+            400,
+            "failed to convert new object (n/p; /v1, Kind=Pod) to proper version: unable to \
+             convert unstructured object to /v1, Kind=Pod: quantities must match the regular \
+             expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    );
+}
+
+#[test]
 fn deep_nesting_is_refused() {
     for (open, close) in [("{\"a\":", "}"), ("[", "]")] {
         let body = format!("{}1{}", open.repeat(100_000), close.repeat(100_000));

@@ -10,7 +10,7 @@ use crate::{
     json::{at, flag},
     kinds::each,
     names,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, MetadataCheck, Strategy},
     table::{self, AGE, NAME, column},
 };
 
@@ -53,6 +53,10 @@ impl Strategy for ConfigMapStrategy {
         let mut errors = frozen(object, old, &["data", "binaryData"]);
         errors.extend(self.validate_create(object));
         errors
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

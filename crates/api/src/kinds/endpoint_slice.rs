@@ -15,7 +15,7 @@ use crate::{
         view,
     },
     names,
-    strategy::{Column, Json, Strategy, WriteContext},
+    strategy::{Column, Json, MetadataCheck, Strategy, WriteContext},
     table::{self, AGE, NAME, column, first_three},
 };
 
@@ -81,6 +81,10 @@ impl Strategy for EndpointSliceStrategy {
         } else {
             Vec::new()
         }
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::New
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::{
     json::{integer, list, set_default, text},
     kinds::{address::validate_endpoint_ip, each, service::validation::validate_protocol, view},
     names,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, MetadataCheck, Strategy},
     table::{self, AGE, NAME, NONE, column, first_three},
 };
 
@@ -56,6 +56,10 @@ impl Strategy for EndpointsStrategy {
             "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
                 .to_owned(),
         ]
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

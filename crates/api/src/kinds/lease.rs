@@ -43,6 +43,10 @@ impl Strategy for LeaseStrategy {
         errors
     }
 
+    fn needs_qualified_finalizers(&self) -> bool {
+        false
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)
     }

@@ -15,7 +15,7 @@ use crate::{
     field::ErrorList,
     json::{object_mut, text},
     names,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, MetadataCheck, Strategy},
     table::{self, NAME, column},
 };
 
@@ -44,6 +44,10 @@ impl Strategy for LimitRangeStrategy {
 
     fn validate_create(&self, object: &Json) -> ErrorList {
         validation::validate(object)
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::New
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

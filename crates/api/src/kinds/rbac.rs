@@ -15,7 +15,7 @@ use crate::{
     names,
     rbac::GROUP,
     resource::Scope,
-    strategy::{Column, Json, Strategy},
+    strategy::{Column, Json, MetadataCheck, Strategy},
     table::{self, AGE, NAME, column},
 };
 
@@ -60,8 +60,16 @@ impl Strategy for RoleStrategy {
         errors
     }
 
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::path_segment(name, is_prefix)
+    }
+
+    fn allows_create_on_update(&self) -> bool {
+        true
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -166,8 +174,16 @@ impl Strategy for RoleBindingStrategy {
         errors
     }
 
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::path_segment(name, is_prefix)
+    }
+
+    fn allows_create_on_update(&self) -> bool {
+        true
     }
 
     fn columns(&self) -> &'static [Column] {

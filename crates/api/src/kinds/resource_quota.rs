@@ -65,6 +65,10 @@ impl Strategy for ResourceQuotaStrategy {
         warnings
     }
 
+    fn delete_returns_object(&self) -> bool {
+        true
+    }
+
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {
         names::name_is_dns_subdomain(name, is_prefix)
     }

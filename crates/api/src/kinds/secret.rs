@@ -13,7 +13,7 @@ use crate::{
         each, immutable,
     },
     names,
-    strategy::{Column, Json, Strategy, WriteContext, keep},
+    strategy::{Column, Json, MetadataCheck, Strategy, WriteContext, keep},
     table::{self, AGE, NAME, column},
 };
 
@@ -73,6 +73,10 @@ impl Strategy for SecretStrategy {
         errors.extend(frozen(object, old, &["data"]));
         errors.extend(self.validate_create(object));
         errors
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

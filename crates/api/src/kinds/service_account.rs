@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     json::at,
     names,
-    strategy::{Column, Json, Strategy, WriteContext},
+    strategy::{Column, Json, MetadataCheck, Strategy, WriteContext},
     table::{NAME_AND_AGE, name_and_age},
 };
 
@@ -36,6 +36,10 @@ impl Strategy for ServiceAccountStrategy {
         } else {
             Vec::new()
         }
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

@@ -12,7 +12,7 @@ use crate::{
     names,
     pod::validation::validate_claim_spec,
     quantity::Quantity,
-    strategy::{Column, Json, Strategy, WriteContext},
+    strategy::{Column, Json, MetadataCheck, Strategy, WriteContext},
     table::{self, AGE, NAME, column, wide},
 };
 
@@ -90,6 +90,14 @@ impl Strategy for VolumeClaimStrategy {
             errors.push(FieldError::invalid(&Path::new("volumeMode"), mode(object), IMMUTABLE));
         }
         errors
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
+    }
+
+    fn delete_returns_object(&self) -> bool {
+        true
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

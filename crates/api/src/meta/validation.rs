@@ -9,7 +9,7 @@ use super::{FINALIZER_FOREGROUND, FINALIZER_ORPHAN, Meta, managed};
 use crate::{
     field::{ErrorList, FieldError, Path},
     json, names,
-    strategy::Json,
+    strategy::{Json, MetadataCheck},
 };
 
 /// How much the annotations of one object may take: see [`annotations_size`].
@@ -60,7 +60,13 @@ fn of_new(
         let why = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&path.child("generation"), generation, why));
     }
-    errors.extend(validate_label_map(meta.get("labels"), &path.child("labels")));
+    errors.extend(of_any(meta, path));
+    errors
+}
+
+/// What is wrong with what need not be as it was.
+fn of_any(meta: &Json, path: &Path) -> ErrorList {
+    let mut errors = validate_label_map(meta.get("labels"), &path.child("labels"));
     errors.extend(validate_annotations(meta.get("annotations"), &path.child("annotations")));
     errors.extend(owners_of(meta, path));
     errors.extend(validate_finalizers(meta, &path.child("finalizers")));
@@ -68,20 +74,42 @@ fn of_new(
     errors
 }
 
-/// Says what is wrong with a change of metadata from `old` to `object`.
-pub fn validate_update(object: &Json, old: &Json) -> ErrorList {
+/// Says what is wrong with a change of metadata from `old` to `object`, as often as upstream does:
+/// it looks at what is new and at what has changed, and then lets the kind look again by `check`.
+/// Kinds that are strict about finalizers are so each time.
+pub fn validate_update(
+    object: &Json,
+    old: &Json,
+    check: MetadataCheck,
+    is_strict: bool,
+) -> ErrorList {
     let empty = Json::new();
     let (meta, path) = (metadata(object, &empty), Path::new("metadata"));
     if meta == metadata(old, &empty) && !json::text(meta, &["resourceVersion"]).is_empty() {
         // It was accepted before. Most changes are to a status.
         return ErrorList::new();
     }
+    let (any, change) = (of_any(meta, &path), of_change(object, old, &path));
+    let qualified =
+        if is_strict { validate_qualified_finalizers(object) } else { ErrorList::new() };
+    let mut errors = [&*any, &*change].concat();
+    if check != MetadataCheck::New {
+        errors.extend(change.into_iter().chain(qualified.iter().cloned()));
+    }
+    if check != MetadataCheck::Change {
+        errors.extend(any.into_iter().chain(qualified));
+    }
+    errors
+}
+
+/// What is wrong with a change.
+fn of_change(object: &Json, old: &Json, path: &Path) -> ErrorList {
+    let empty = Json::new();
+    let meta = metadata(object, &empty);
     let (new_view, old_view) = (Meta::of(object), Meta::of(old));
     let mut errors = ErrorList::new();
     if old_view.is_deleting() {
-        // Upstream looks twice, and says so twice.
-        let fault = no_new_finalizers(&new_view, &old_view, &path.child("finalizers"));
-        errors.extend(fault.iter().chain(&fault).cloned());
+        errors.extend(no_new_finalizers(&new_view, &old_view, &path.child("finalizers")));
     }
     if json::text(meta, &["resourceVersion"]).is_empty() {
         let why = "must be specified for an update";
@@ -110,7 +138,7 @@ pub fn validate_update(object: &Json, old: &Json) -> ErrorList {
     }
     errors.extend(validate_label_map(meta.get("labels"), &path.child("labels")));
     errors.extend(validate_annotations(meta.get("annotations"), &path.child("annotations")));
-    errors.extend(owners_of(meta, &path));
+    errors.extend(owners_of(meta, path));
     errors.extend(managed::validate(meta, &path.child("managedFields")));
     errors
 }

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     field::ErrorList,
     json, names,
-    strategy::{Column, Json, Strategy, WriteContext, keep},
+    strategy::{Column, Json, MetadataCheck, Strategy, WriteContext, keep},
 };
 
 /// How pods are filled in, checked and shown.
@@ -72,6 +72,10 @@ impl Strategy for PodStrategy {
     fn warnings(&self, object: &Json, old: Option<&Json>) -> Vec<String> {
         // People seldom change pods themselves, and programs do not read warnings.
         if old.is_some() { Vec::new() } else { warnings::warnings_for_pod(object) }
+    }
+
+    fn metadata_check(&self) -> MetadataCheck {
+        MetadataCheck::Both
     }
 
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String> {

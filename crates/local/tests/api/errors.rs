@@ -113,7 +113,11 @@ async fn bodies_that_make_no_sense_are_bad_requests() {
         }
         for kind in ["json", "merge", "strategic"] {
             let answer = api.patch(&format!("{CONFIG_MAPS}/a"), kind, body).await;
-            assert!((400..500).contains(&answer.code), "{name} {kind}: {}", answer.text);
+            // What a strategic patch says of the kind does not count, and null has no operations.
+            let is_taken =
+                matches!((*name, kind), ("another version", "strategic") | ("null", "json"));
+            let codes = if is_taken { 200..300 } else { 400..500 };
+            assert!(codes.contains(&answer.code), "{name} {kind}: {}", answer.text);
         }
     }
     let huge = format!("{{\"data\":{{\"k\":\"{}\"}}}}", "x".repeat(3 * 1024 * 1024));

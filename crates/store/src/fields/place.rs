@@ -107,6 +107,34 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether an object or a list here has one owner as a whole, as far as is known without a look
+    /// at it.
+    pub(super) fn is_atomic(self) -> bool {
+        match self {
+            Self::Known(node) => match node.shape() {
+                Shape::Struct | Shape::Map => node.is_atomic(),
+                Shape::List => !matches!(node.list_type(), Some("set" | "map")),
+                Shape::String
+                | Shape::Bool
+                | Shape::Int32
+                | Shape::Int64
+                | Shape::Bytes
+                | Shape::Time
+                | Shape::MicroTime
+                | Shape::Duration
+                | Shape::Quantity
+                | Shape::IntOrString
+                | Shape::Any => false,
+            },
+            Self::Part(schema) => match &*schema.kind {
+                "object" => schema.is_atomic,
+                "array" => !matches!(schema.list_type.as_deref(), Some("set" | "map")),
+                _ => false,
+            },
+            Self::Whole(_) | Self::Free => false,
+        }
+    }
+
     /// The elements of a list.
     pub(super) fn items(self) -> Self {
         match self {

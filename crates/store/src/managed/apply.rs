@@ -34,7 +34,7 @@ impl Writer<'_> {
         known: &[u8],
         is_forced: bool,
     ) -> Result<Applied, Status> {
-        let mut managers = Managers::decode(known);
+        let mut managers = self.reconciled(Managers::decode(known));
         if managers.is_empty() {
             let before = Writer { manager: BEFORE, ..*self };
             let comparison = fields::compare(self.place(), blank, live, self.reset);

@@ -61,6 +61,7 @@ impl Writer<'_> {
         managers: Managers,
         comparison: Comparison,
     ) -> Managers {
+        let managers = self.reconciled(managers);
         let outcome = self.release(live, new, managers, comparison, None);
         let Outcome { mut managers, comparison } = outcome;
         let taken = comparison.written().difference(&UNOWNED);
@@ -105,6 +106,17 @@ impl Writer<'_> {
         });
         let comparison = versions.remove(self.api_version).flatten().unwrap_or_default();
         Outcome { managers, comparison }
+    }
+
+    /// The owners as they are when the schema of the kind has changed since they were noted.
+    pub(super) fn reconciled(&self, mut managers: Managers) -> Managers {
+        for entry in &mut managers.0 {
+            let place = self.versions.place(&entry.api_version);
+            if let Some(fields) = place.and_then(|place| fields::reconciled(place, &entry.fields)) {
+                entry.fields = fields;
+            }
+        }
+        managers
     }
 
     /// What differs in another version of the kind.

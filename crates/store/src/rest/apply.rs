@@ -25,8 +25,8 @@ pub struct Configuration {
     pub object: Json,
     /// Whether fields that others own with other values are taken from them.
     pub is_forced: bool,
-    /// What a strict reader finds wrong with it.
-    pub fault: Option<String>,
+    /// What a strict reader finds wrong with it: keys that are there twice, and where.
+    pub doubled: Vec<String>,
 }
 
 /// Plans to make `config` true of the object `name`, or of the part `sub` names. An object that is
@@ -76,6 +76,8 @@ fn apply_new(
         return Err(update::nameless(name));
     }
     update::check_address(scene, name, &object)?;
+    // There is none yet, so which one was meant makes no difference.
+    metadata::metadata(&mut object).remove("resourceVersion");
     let mut plan = create::create_owned(scene, object, Owners::Known(managed))?;
     plan.warnings.splice(0..0, warnings);
     Ok(plan)
@@ -95,19 +97,24 @@ pub(super) fn applied(
     let Applied { mut object, managers } = owners::write_as(scene, manager, sub, |writer| {
         writer.applied((&blank, live), &config.object, known, config.is_forced)
     })?;
-    let warnings = match (&config.fault, validation) {
-        (Some(fault), FieldValidation::Strict) => {
-            return Err(Status::bad_request(format!("error strict decoding YAML: {fault}")));
+    let warnings = match validation {
+        FieldValidation::Strict if !config.doubled.is_empty() => {
+            let faults: String =
+                config.doubled.iter().map(|fault| format!("\n  {fault}")).collect();
+            return Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                 errors:{faults}"
+            )));
         }
-        (Some(fault), FieldValidation::Warn) => vec![fault.clone()],
-        (_, _) => Vec::new(),
+        FieldValidation::Warn => config.doubled.clone(),
+        FieldValidation::Strict | FieldValidation::Ignore => Vec::new(),
     };
     object.insert("apiVersion".to_owned(), scene.resource.api_version().into());
     object.insert("kind".to_owned(), scene.resource.kind.to_string().into());
     let merged = Value::Object(object);
     let ignore = FieldValidation::Ignore;
-    let decoded =
-        decode::prune_and_check(scene.resource, &merged, PatchKind::Json, ignore, Vec::new())?;
+    let made_by = PatchKind::Applied(&config.object);
+    let decoded = decode::prune_and_check(scene.resource, &merged, made_by, ignore, Vec::new())?;
     Ok((decoded.object, managers, warnings))
 }
 

@@ -3,7 +3,11 @@
 use lockstep_api::{Status, decode, json, meta, strategy::Json};
 
 use super::{
-    Answer, Plan, Scene, admission, definition, limits, metadata, namespace, owners::Owners, quotas,
+    Answer, Plan, Scene, admission, definition, limits,
+    metadata::{self, Found},
+    namespace,
+    owners::Owners,
+    quotas, size,
 };
 use crate::change::{Change, Check, Expect, Write};
 
@@ -13,7 +17,10 @@ const ATTEMPTS_MAX: u64 = 8;
 /// Plans the creation of `object`, which was checked against its schema.
 pub fn create(scene: &Scene<'_>, mut object: Json) -> Result<Plan, Status> {
     let owners = Owners::stated(&mut object);
-    create_owned(scene, object, owners)
+    let warning = metadata::unite_owners(&mut object, Found::Sent);
+    let mut plan = create_owned(scene, object, owners)?;
+    plan.warnings.splice(0..0, warning);
+    Ok(plan)
 }
 
 /// Plans the creation of `object`, whose managed fields were taken out of it.
@@ -35,21 +42,37 @@ pub(super) fn create_owned(
     let name = settle_name(scene, &mut object);
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
+    let is_applied = matches!(owners, Owners::Known(_));
     let managed = owners.of_new(scene, &object);
-    let warnings = accept(scene, &mut object, &name, &mut checks)?;
+    let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
+    warnings.extend(accept(scene, &mut object, &name, &mut checks)?);
     let managed = definition::owners(scene, &object, None, managed.into());
     let charges = quotas::charges(scene, None, &object, None, &name)?;
     if let Some(existing) = scene.find(&name) {
-        let mut status = Status::already_exists(scene.resource, &name);
+        let mut status = already_exists(scene, &object, &name);
         if existing.meta.is_deleting() {
             status.message = format!("object is being deleted: {}", status.message);
         }
         return Err(status);
     }
-    let op = scene.op(&name, Expect::Absent, Write::Put(scene.draft(object, &managed)));
+    let draft = size::draft(scene, object, &managed, is_applied, None)?;
+    let op = scene.op(&name, Expect::Absent, Write::Put(draft));
     let ops = [vec![op], charges].concat();
     let change = Change { checks, ops };
     Ok(Plan { change, answer: Answer::Op(0), is_created: true, warnings })
+}
+
+/// What is said of a name that is taken. Who gave a prefix too is taken to have let the server
+/// choose.
+fn already_exists(scene: &Scene<'_>, object: &Json, name: &str) -> Status {
+    let mut status = Status::already_exists(scene.resource, name);
+    if !json::text(object, &["metadata", "generateName"]).is_empty() {
+        status.message += ", the server was not able to generate a unique name for the object";
+        if let Some(details) = &mut status.details {
+            details.retry_after_seconds = 1;
+        }
+    }
+    status
 }
 
 /// Checks a new object whose name, system fields and defaults are set.

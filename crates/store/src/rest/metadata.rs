@@ -1,5 +1,7 @@
 //! The metadata rules that all kinds share.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp, Unit};
 use lockstep_api::{
     ErrorList, Status, json, meta,
@@ -66,6 +68,45 @@ pub(super) fn finalizer_faults(scene: &Scene<'_>, object: &Json) -> ErrorList {
     } else {
         ErrorList::new()
     }
+}
+
+/// When owners that an object has twice are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// In the object of a request.
+    Sent,
+    /// In what a request has made of an object.
+    Made,
+}
+
+/// Takes out owners that are there already, and says so.
+pub(super) fn unite_owners(object: &mut Json, found: Found) -> Option<String> {
+    let owners = object.get_mut("metadata")?.get_mut("ownerReferences")?.as_array_mut()?;
+    if owners.len() < 2 {
+        return None;
+    }
+    let (mut known, mut doubled) = (BTreeSet::new(), Vec::new());
+    owners.retain(|owner| {
+        let is_new = known.insert(owner.to_string());
+        if !is_new {
+            let uid = owner.get("uid").and_then(Value::as_str).unwrap_or_default();
+            doubled.push(uid.to_owned());
+        }
+        is_new
+    });
+    if doubled.is_empty() {
+        return None;
+    }
+    let when = match found {
+        Found::Sent => "",
+        Found::Made => " after mutating admission happens",
+    };
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
+         references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+         requests; duplicate UID(s) observed: {}",
+        doubled.join(", ")
+    ))
 }
 
 /// Clears what only the server may set, and sets it.

@@ -24,10 +24,12 @@ pub fn patch(
         update::check_stated(scene, name, members, old)?;
     }
     let current = scene.shown(old);
+    let whole = || patch.apply(scene.resource, &owners::with_owners(&current, old), validation);
     let mut patched = if patch.names_owners() {
-        patch.apply(scene.resource, &owners::with_owners(&current, old), validation)
+        whole()
     } else {
-        patch.apply(scene.resource, &current, validation)
+        // Who is told of the patched object sees all of it.
+        patch.apply(scene.resource, &current, validation).or_else(|_| whole())
     }?;
     update::check_preconditions(scene, name, &patched.object, old)?;
     let owners = Owners::stated(&mut patched.object);

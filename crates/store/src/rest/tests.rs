@@ -105,6 +105,15 @@ fn names_are_generated_from_a_prefix() {
     assert_eq!(names.len(), 200);
     let long = json!({"metadata": {"generateName": "x".repeat(80)}});
     assert_eq!(world.create("configmaps", "n", long).unwrap().meta.name.len(), 63);
+    let both = json!({"metadata": {"name": "a", "generateName": "prefix-"}});
+    world.create("configmaps", "n", both.clone()).unwrap();
+    let taken = world.create("configmaps", "n", both).unwrap_err();
+    assert_eq!(
+        taken.message,
+        "configmaps \"a\" already exists, the server was not able to generate a unique name for \
+         the object"
+    );
+    assert_eq!(taken.details.unwrap().retry_after_seconds, 1);
 }
 
 #[test]
@@ -140,6 +149,90 @@ fn updates_must_be_based_on_what_is_there() {
         "leases.coordination.k8s.io \"l\" is invalid: metadata.resourceVersion: Invalid value: 0: \
          must be specified for an update"
     );
+}
+
+#[test]
+fn a_deletion_is_not_asked_for_by_its_time() {
+    let mut world = World::new();
+    let at = "2026-01-02T03:04:05Z";
+    for plural in ["configmaps", "pods"] {
+        let object = if plural == "pods" { pod("a") } else { config("a") };
+        let mut object = world.create(plural, "n", object).unwrap().json();
+        set(&mut object, &["metadata", "deletionTimestamp"], json!(at));
+        let status = world.update(plural, None, ("n", "a"), object.clone()).unwrap_err();
+        let why =
+            format!("metadata.deletionTimestamp: Invalid value: \"{at}\": field is immutable");
+        assert!(status.code == 422 && status.message.contains(&why), "{}", status.message);
+        if plural == "pods" {
+            let updated = world.update(plural, Some("status"), ("n", "a"), object).unwrap();
+            assert!(!updated.meta.is_deleting());
+        }
+    }
+    let mut object = world.get("configmaps", "n/a").unwrap();
+    set(&mut object, &["metadata", "deletionGracePeriodSeconds"], json!(3));
+    let status = world.update("configmaps", None, ("n", "a"), object).unwrap_err();
+    let why = "metadata.deletionGracePeriodSeconds: Invalid value: 3: field is immutable";
+    assert!(status.message.contains(why), "{}", status.message);
+}
+
+#[test]
+fn who_owns_an_object_is_said_once() {
+    let mut world = World::new();
+    let owner = |name: &str| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u"});
+    let mut object = config("a");
+    object["metadata"]["ownerReferences"] = json!([owner("p"), owner("q"), owner("p")]);
+    let want = json!([owner("p"), owner("q")]);
+    let text = |when: &str| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
+             references in 1.20+, and may reject such requests as early as 1.24; please fix your \
+             requests; duplicate UID(s) observed: u"
+        )
+    };
+    let owners = |object: &Json| object["metadata"]["ownerReferences"].clone();
+    let plan = |world: &mut World, plan: &dyn Fn(&rest::Scene<'_>) -> _| {
+        let planned: rest::Plan = world.planned("configmaps", "n", plan).unwrap();
+        planned.warnings
+    };
+    let warnings = plan(&mut world, &|scene| rest::create(scene, map(object.clone())));
+    assert_eq!(warnings, [text("")]);
+    let created = world.create("configmaps", "n", object.clone()).unwrap();
+    assert_eq!(owners(&created.json()), want);
+    let warnings = plan(&mut world, &|scene| rest::update(scene, None, "a", map(object.clone())));
+    assert_eq!(warnings, [text("")]);
+    world.update("configmaps", None, ("n", "a"), map(object)).unwrap();
+    let body = json!({"metadata": {"ownerReferences": [owner("q"), owner("q")]}});
+    let patch = Patch::merge(body.to_string().as_bytes()).unwrap();
+    let patched =
+        |scene: &rest::Scene<'_>| rest::patch(scene, None, "a", &patch, FieldValidation::Strict);
+    let warnings = plan(&mut world, &patched);
+    assert_eq!(warnings, [text(" after mutating admission happens")]);
+    let patched = world.write("configmaps", "n", patched).unwrap();
+    assert_eq!(owners(&patched.json()), json!([owner("q")]));
+}
+
+#[test]
+fn who_names_the_uid_of_what_is_gone_does_not_make_it_again() {
+    let mut world = World::new();
+    let spec = json!({"ports": [{"port": 80}]});
+    for (plural, kind, folder) in [
+        ("leases", "leases.coordination.k8s.io", "leases"),
+        ("services", "services", "services/specs"),
+        ("endpoints", "endpoints", "services/endpoints"),
+        ("roles", "roles.rbac.authorization.k8s.io", "roles"),
+    ] {
+        let spec = if plural == "services" { spec.clone() } else { json!({}) };
+        let mut object = map(json!({"metadata": {"name": "x", "uid": "u"}, "spec": spec}));
+        let gone = world.update(plural, None, ("n", "x"), object.clone()).unwrap_err();
+        let want = format!(
+            "Operation cannot be fulfilled on {kind} \"x\": StorageError: invalid object, Code: 4, \
+             Key: /registry/{folder}/n/x, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
+             failed: UID in precondition: u, UID in object meta: "
+        );
+        assert_eq!((gone.code, gone.message), (409, want));
+        object["metadata"].as_object_mut().unwrap().remove("uid");
+        world.update(plural, None, ("n", "x"), object).unwrap();
+    }
 }
 
 #[test]
@@ -258,6 +351,42 @@ fn a_status_brings_its_labels_but_no_owners_of_pods() {
         assert_eq!(shown["metadata"]["generation"], 1, "{kind}");
         assert!(shown["spec"].get("activeDeadlineSeconds").is_none(), "{kind}");
     }
+}
+
+#[test]
+fn a_status_of_a_custom_kind_brings_nothing_else() {
+    let mut world = World::new();
+    let containers = json!([{"name": "c", "image": "i:1"}]);
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": containers}});
+    let job_set = json!({
+        "metadata": {"name": "j"},
+        "spec": {"replicatedJobs": [{"name": "r", "template": {"spec": {"template": template}}}]},
+    });
+    world.create("jobsets", "n", job_set).unwrap();
+    let body = json!({"metadata": {"labels": {"a": "b"}}, "status": {"restarts": 1}});
+    let patch = Patch::merge(body.to_string().as_bytes()).unwrap();
+    world.manager = "other".to_owned();
+    let written = world
+        .write("jobsets", "n", |scene| {
+            rest::patch(scene, Some("status"), "j", &patch, FieldValidation::Warn)
+        })
+        .unwrap();
+    assert_eq!(written.json()["status"]["restarts"], 1);
+    assert!(written.meta.labels.is_empty());
+    let owners = String::from_utf8(written.managed().to_vec()).unwrap();
+    assert!(owners.contains("f:restarts") && !owners.contains("f:labels"), "{owners}");
+}
+
+#[test]
+fn a_patch_that_does_not_fit_is_shown_with_all_of_its_object() {
+    let mut world = World::new();
+    world.create("configmaps", "n", config("a")).unwrap();
+    let patch = Patch::json(br#"[{"op": "add", "path": "/extra", "value": 1}]"#).unwrap();
+    let refused = world.write("configmaps", "n", |scene| {
+        rest::patch(scene, None, "a", &patch, FieldValidation::Strict)
+    });
+    let message = refused.unwrap_err().message;
+    assert!(message.contains("managedFields") && message.contains("extra"), "{message}");
 }
 
 #[test]

@@ -1,21 +1,24 @@
 //! PUT: a new version of an object, whole or one part of it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use lockstep_api::{
-    FieldError, Path, Status, decode,
+    FieldError, Path, Resource, Status, decode,
     field::ErrorKind,
     json, meta,
-    strategy::{Json, keep},
+    strategy::{Json, MetadataCheck, keep},
 };
 
 use super::{
-    Answer, Plan, Scene, admission, create, definition, limits, metadata, namespace, not_found,
-    owners::Owners, quotas,
+    Answer, Plan, Scene, admission, create, definition, limits,
+    metadata::{self, Found},
+    namespace, not_found,
+    owners::Owners,
+    quotas, size,
 };
 use crate::{
     change::{Expect, Write},
-    object::Object,
+    object::{Draft, Object},
 };
 
 /// Plans the replacement of the object `name`, or of the part `sub` names, by `object`, which was
@@ -29,6 +32,8 @@ pub fn update(
     check_address(scene, name, &object)?;
     let Some(old) = scene.find(name) else {
         if sub.is_none() && scene.strategy().allows_create_on_update() {
+            // Who knows its uid means one that has been there, and is gone.
+            check_uid(scene, name, &object, "")?;
             metadata::metadata(&mut object).remove("resourceVersion");
             return create(scene, object);
         }
@@ -36,7 +41,10 @@ pub fn update(
     };
     check_preconditions(scene, name, &object, old)?;
     let owners = Owners::stated(&mut object);
-    replace(scene, sub, (old, &scene.shown(old)), object, owners)
+    let warning = metadata::unite_owners(&mut object, Found::Sent);
+    let mut plan = replace(scene, sub, (old, &scene.shown(old)), object, owners)?;
+    plan.warnings.splice(0..0, warning);
+    Ok(plan)
 }
 
 /// Plans the replacement of `old`, which looks as `old_json`, by `object`, which is known to be
@@ -51,14 +59,16 @@ pub(super) fn replace(
     let name = &*old.meta.name;
     metadata::settle_namespace(&mut object, scene)?;
     if let Some(sub) = sub {
-        object = with_part(sub, old_json, object);
+        object = with_part(scene, sub, old_json, object);
     }
     if sub.is_none() {
         carry_system_fields(&mut object, old_json);
     }
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
+    let is_applied = matches!(owners, Owners::Known(_));
     let managed = owners.of_changed(scene, sub, (old_json, &object), old.managed());
+    let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
     let check = match sub {
         None => {
             scene.strategy().prepare_update(&mut object, old_json, scene.context);
@@ -67,13 +77,18 @@ pub(super) fn replace(
         }
         Some(_) => None,
     };
-    let warnings = accept(scene, sub, name, &mut object, old_json)?;
+    warnings.extend(accept(scene, sub, name, &mut object, old_json)?);
     let managed = match sub {
         None => definition::owners(scene, &object, Some(old_json), managed),
         Some(_) => managed,
     };
     let charges = quotas::charges(scene, sub, &object, Some(old_json), name)?;
-    let mut plan = rewrite_owned(scene, old, object, &managed);
+    let is_last = is_let_go(scene, old, &object);
+    let draft = match is_last {
+        true => scene.draft(object, &managed),
+        false => size::draft(scene, object, &managed, is_applied, Some(old))?,
+    };
+    let mut plan = rewrite_as(scene, old, draft, is_last);
     plan.change.checks.extend(check);
     if !plan.change.ops.is_empty() && !plan.is_removal() {
         plan.change.ops.extend(charges);
@@ -84,21 +99,25 @@ pub(super) fn replace(
 /// Plans the replacement of `old` by an accepted version: nothing when they are the same, its end
 /// when the last that held on to it has let go.
 pub fn rewrite(scene: &Scene<'_>, old: &Arc<Object>, object: Json) -> Plan {
-    rewrite_owned(scene, old, object, old.managed())
+    let is_last = is_let_go(scene, old, &object);
+    rewrite_as(scene, old, scene.draft(object, old.managed()), is_last)
 }
 
-/// The same, with new owners of its fields.
-fn rewrite_owned(scene: &Scene<'_>, old: &Arc<Object>, object: Json, managed: &[u8]) -> Plan {
-    let name = &*old.meta.name;
-    // A namespace has a second list of finalizers, in its spec.
-    let is_last_finalizer_gone = old.meta.is_deleting()
+/// Whether `object`, a new version of `old`, is held by nobody any more.
+fn is_let_go(scene: &Scene<'_>, old: &Object, object: &Json) -> bool {
+    old.meta.is_deleting()
         && old.meta.deletion_grace_seconds.unwrap_or_default() == 0
-        && json::list(&object, &["metadata", "finalizers"]).is_empty()
+        && json::list(object, &["metadata", "finalizers"]).is_empty()
+        // A namespace has a second list of finalizers, in its spec.
         && (!namespace::is_namespace(scene.resource)
-            || json::list(&object, &["spec", "finalizers"]).is_empty());
-    let draft = scene.draft(object, managed);
+            || json::list(object, &["spec", "finalizers"]).is_empty())
+}
+
+/// Plans to write `draft` over `old`, or to end it.
+fn rewrite_as(scene: &Scene<'_>, old: &Arc<Object>, draft: Draft, is_let_go: bool) -> Plan {
+    let name = &*old.meta.name;
     let expect = Expect::Revision(old.revision());
-    if is_last_finalizer_gone {
+    if is_let_go {
         // The client sees what it sent; watchers see the last state that was stored.
         let answer = Answer::Object(Arc::new(draft.into_object(old.revision())));
         let op = scene.op(name, expect, Write::Delete(None));
@@ -128,8 +147,10 @@ fn accept(
         metadata::metadata(object).insert("generation".to_owned(), (generation + 1).into());
     }
     metadata::normalize(object);
-    let mut errors = meta::validate_update(object, old);
-    errors.extend(metadata::finalizer_faults(scene, object));
+    // Through a part of the object it is looked at as a change only.
+    let check = sub.map_or_else(|| strategy.metadata_check(), |_| MetadataCheck::Change);
+    let is_strict = strategy.needs_qualified_finalizers();
+    let mut errors = meta::validate_update(object, old, check, is_strict);
     errors.extend(match sub {
         None => strategy.validate_update(object, old),
         Some(part) => strategy.validate_part_update(part, object, old),
@@ -153,7 +174,7 @@ fn accept(
 }
 
 /// The old object with the part that the subresource `sub` may write taken from `object`.
-fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
+fn with_part(scene: &Scene<'_>, sub: &str, old: &Json, mut object: Json) -> Json {
     match sub {
         "finalize" => {
             let mut merged = old.clone();
@@ -168,11 +189,17 @@ fn with_part(sub: &str, old: &Json, mut object: Json) -> Json {
             }
             merged
         }
-        // Upstream lets the metadata in with the status: labels, annotations and finalizers may
-        // change.
+        // With the status of kinds that are built in upstream lets the metadata in: labels,
+        // annotations and finalizers may change.
         "status" => {
+            let reset = scene.strategy().reset_fields(Some(sub));
+            if reset.contains(&["metadata"].as_slice()) {
+                keep_all_but(&mut object, old, &["status"]);
+                return object;
+            }
             keep_all_but(&mut object, old, &["metadata", "status"]);
             carry_system_fields(&mut object, old);
+            keep_reset(&mut object, old, reset);
             object
         }
         part => {
@@ -193,14 +220,29 @@ fn keep_all_but(object: &mut Json, old: &Json, parts: &[&str]) {
     }
 }
 
+/// Makes the fields of the metadata that a write cannot change what they are in `old`.
+fn keep_reset(object: &mut Json, old: &Json, reset: &[&[&str]]) {
+    let empty = Json::new();
+    let old = old.get("metadata").and_then(|meta| meta.as_object()).unwrap_or(&empty);
+    for path in reset {
+        if let ["metadata", field] = path {
+            keep(metadata::metadata(object), old, field);
+        }
+    }
+}
+
 /// What an update can never change.
 fn carry_system_fields(object: &mut Json, old: &Json) {
     let Some(old) = old.get("metadata").and_then(|meta| meta.as_object()) else {
         return;
     };
     let meta = metadata::metadata(object);
-    for field in ["generation", "creationTimestamp", "deletionTimestamp", "resourceVersion"] {
+    for field in ["generation", "creationTimestamp", "resourceVersion"] {
         keep(meta, old, field);
+    }
+    // Who asks for a deletion by setting its time is told that this is not the way.
+    if old.contains_key("deletionTimestamp") {
+        keep(meta, old, "deletionTimestamp");
     }
     for field in ["uid", "deletionGracePeriodSeconds"] {
         if let Some(value) = old.get(field) {
@@ -261,19 +303,38 @@ pub(super) fn check_preconditions(
     object: &Json,
     old: &Object,
 ) -> Result<(), Status> {
-    let uid = json::text(object, &["metadata", "uid"]);
-    if !uid.is_empty() && uid != &*old.meta.uid {
-        let why = format!(
-            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
-             AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object \
-             meta: {}",
-            scene.resource.plural,
-            old.key(),
-            old.meta.uid
-        );
-        return Err(Status::conflict(scene.resource, name, &why));
-    }
+    check_uid(scene, name, object, &old.meta.uid)?;
     check_version(scene, name, object, old)
+}
+
+/// Whether the request is about the object that has the uid `is`, if it says which it is about.
+fn check_uid(scene: &Scene<'_>, name: &str, object: &Json, is: &str) -> Result<(), Status> {
+    let uid = json::text(object, &["metadata", "uid"]);
+    if uid.is_empty() || uid == is {
+        return Ok(());
+    }
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \
+         {is}",
+        folder(scene.resource),
+        scene.key(name)
+    );
+    Err(Status::conflict(scene.resource, name, &why))
+}
+
+/// Where upstream keeps the objects of a kind. Some are where they were before their kind was
+/// renamed; those of other groups than its own are by group.
+fn folder(resource: &Resource) -> Cow<'_, str> {
+    let (group, plural) = (&*resource.group, &*resource.plural);
+    match (group, plural) {
+        ("", "endpoints") => "services/endpoints".into(),
+        ("", "nodes") => "minions".into(),
+        ("", "services") => "services/specs".into(),
+        ("apiextensions.k8s.io", _) => format!("{group}/{plural}").into(),
+        _ if !resource.takes_strategic_patches() => format!("{group}/{plural}").into(),
+        _ => plural.into(),
+    }
 }
 
 /// Whether the request is based on the current version, if it says on which it is.

@@ -104,10 +104,10 @@ fn identity_does_not_change() {
         "name": "b", "namespace": "e", "uid": "v", "generation": 1,
         "creationTimestamp": "2026-11-15T10:00:01Z", "finalizers": ["x/a", "x/c", "x/b"],
     }));
+    let change = |new: &Json| shown(&of_change(new, &old, &Path::new("metadata")));
     assert_eq!(
-        shown(&validate_update(&new, &old)),
+        change(&new),
         [
-            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"x/b\", \"x/c\"}",
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"x/b\", \"x/c\"}",
             "metadata.resourceVersion: Invalid value: \"\": must be specified for an update",
             "metadata.generation: Invalid value: 1: must not be decremented",
@@ -119,7 +119,51 @@ fn identity_does_not_change() {
             "metadata.deletionGracePeriodSeconds: Invalid value: null: field is immutable",
         ]
     );
-    assert_eq!(shown(&validate_update(&old, &old)), Vec::<String>::new());
+    assert_eq!(change(&old), Vec::<String>::new());
+    assert_eq!(validate_update(&old, &old, MetadataCheck::Both, true), ErrorList::new());
+}
+
+#[test]
+fn what_is_wrong_is_listed_for_each_look() {
+    let meta = |finalizers: Value, label: &str| {
+        object(json!({"name": "a", "namespace": "d", "resourceVersion": "1",
+            "finalizers": finalizers, "labels": {"l": label}}))
+    };
+    let old = meta(json!([]), "a");
+    let cases = [
+        // (what is wrong, how often for each way to check)
+        (
+            meta(json!([]), "a b"),
+            "metadata.labels: Invalid value: \"a b\": a valid label",
+            [3, 3, 4],
+        ),
+        (
+            meta(json!(["example.com/a b"]), "a"),
+            "metadata.finalizers: Invalid value: \"example.com/a b\": name part must consist of",
+            [1, 2, 2],
+        ),
+        (
+            meta(json!(["orphan", "foregroundDeletion"]), "a"),
+            "metadata.finalizers: Invalid value: [\"orphan\",\"foregroundDeletion\"]: finalizer \
+             orphan and foregroundDeletion cannot be both set",
+            [1, 2, 2],
+        ),
+        (
+            meta(json!(["plain"]), "a"),
+            "metadata.finalizers[0]: Invalid value: \"plain\": name is neither a standard",
+            [1, 1, 2],
+        ),
+    ];
+    for (new, want, counts) in cases {
+        let checks = [MetadataCheck::Change, MetadataCheck::New, MetadataCheck::Both];
+        for (check, count) in checks.into_iter().zip(counts) {
+            let errors = shown(&validate_update(&new, &old, check, true));
+            assert!(errors.iter().all(|error| error.starts_with(want)), "{errors:?}");
+            assert_eq!(errors.len(), count, "{check:?}: {want}");
+        }
+    }
+    let plain = validate_update(&meta(json!(["plain"]), "a"), &old, MetadataCheck::Both, false);
+    assert_eq!(plain, ErrorList::new());
 }
 
 #[test]

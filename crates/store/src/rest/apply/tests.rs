@@ -22,7 +22,7 @@ impl World {
         is_forced: bool,
     ) -> Result<Arc<Object>, Status> {
         manager.clone_into(&mut self.manager);
-        let config = Configuration { object: map(object), is_forced, fault: None };
+        let config = Configuration { object: map(object), is_forced, doubled: Vec::new() };
         let namespace = if self.resource(plural).is_namespaced() { "n" } else { "" };
         self.write(plural, namespace, |scene| {
             apply(scene, sub, name, &config, FieldValidation::Strict)
@@ -176,6 +176,7 @@ fn configurations_that_cannot_be_meant_are_refused() {
                  please apply your changes to the latest version and try again",
             ),
         ),
+        ("d", with("d", "resourceVersion", json!("1")), (0, "")),
         ("c", with("c", "managedFields", json!([])), (400, "metadata.managedFields must be nil")),
         (
             "c",
