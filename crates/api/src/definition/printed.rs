@@ -109,8 +109,7 @@ mod tests {
         let row = columns.row(object.as_object().unwrap(), now);
         assert_eq!(
             Value::from(row),
-            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}",
-                   "<invalid>"])
+            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}", "<invalid>"])
         );
         let definitions = columns.definitions();
         assert_eq!(definitions[2]["priority"], 1);
