@@ -63,7 +63,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("coordination.k8s.io", "v1", &["Lease"]),
     ("discovery.k8s.io", "v1", &["EndpointSlice"]),
     ("events.k8s.io", "v1", &["Event"]),
-    ("policy", "v1", &["Eviction"]),
+    ("policy", "v1", &["Eviction", "PodDisruptionBudget"]),
     (
         "rbac.authorization.k8s.io",
         "v1",

@@ -10,6 +10,7 @@ use crate::{
     kinds::{
         binding::BindingStrategy,
         config_map::ConfigMapStrategy,
+        disruption_budget::DisruptionBudgetStrategy,
         endpoint_slice::EndpointSliceStrategy,
         endpoints::EndpointsStrategy,
         event::{CoreEventStrategy, EventStrategy},
@@ -143,6 +144,15 @@ fn groups(gates: Gates) -> Vec<Resource> {
             Namespaced,
             JobSetStrategy::new(gates),
         )
+        .below("status", STATUS),
+        resource(
+            ("policy", "v1"),
+            "poddisruptionbudgets",
+            "PodDisruptionBudget",
+            Namespaced,
+            DisruptionBudgetStrategy,
+        )
+        .short("pdb")
         .below("status", STATUS),
         resource(
             ("scheduling.k8s.io", "v1"),
@@ -309,6 +319,7 @@ mod tests {
                 "kueue.x-k8s.io/v1beta2/resourceflavors",
                 "kueue.x-k8s.io/v1beta2/workloadpriorityclasses",
                 "kueue.x-k8s.io/v1beta2/workloads",
+                "policy/v1/poddisruptionbudgets",
                 "rbac.authorization.k8s.io/v1/clusterrolebindings",
                 "rbac.authorization.k8s.io/v1/clusterroles",
                 "rbac.authorization.k8s.io/v1/rolebindings",

@@ -3,6 +3,7 @@
 mod address;
 pub mod binding;
 pub mod config_map;
+pub mod disruption_budget;
 pub mod endpoint_slice;
 pub mod endpoints;
 pub mod event;

@@ -217,6 +217,23 @@ pub fn percent(value: &str) -> Faults {
     )]
 }
 
+/// The reason of a condition, such as `MinimumReplicasAvailable`.
+pub fn condition_reason(value: &str) -> Faults {
+    let bytes = value.as_bytes();
+    let is_inner = |b: &u8| b.is_ascii_alphanumeric() || b"_,:".contains(b);
+    let begins = bytes.first().is_some_and(u8::is_ascii_alphabetic);
+    let ends = bytes.last().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    if begins && ends && bytes.iter().all(is_inner) {
+        return Vec::new();
+    }
+    vec![pattern(
+        "a condition reason must start with alphabetic character, optionally followed by a string \
+         of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'",
+        "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
+        &["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"],
+    )]
+}
+
 /// A number between two others, both included.
 pub fn in_range(value: i64, low: i64, high: i64) -> Faults {
     if (low..=high).contains(&value) {

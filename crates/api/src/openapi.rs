@@ -211,6 +211,7 @@ mod tests {
                 "apis/jobset.x-k8s.io/v1alpha2",
                 "apis/kueue.x-k8s.io/v1beta1",
                 "apis/kueue.x-k8s.io/v1beta2",
+                "apis/policy/v1",
                 "apis/rbac.authorization.k8s.io/v1",
                 "apis/scheduling.k8s.io/v1"
             ]

@@ -48,7 +48,6 @@ const TRAFFIC: &str = "traffic between pods is not restricted: they are processe
     one machine";
 const SCALE: &str = "nothing is scaled by load: set the parallelism of a Job or the replicas of a \
     JobSet";
-const BUDGET: &str = "evictions are not held up: leave it out";
 const VOLUMES: &str = "volumes are folders of this machine: a PersistentVolumeClaim needs nothing \
     else";
 const WEBHOOKS: &str = "nobody outside is asked about requests: leave it out";
@@ -94,7 +93,6 @@ pub const KINDS: &[Refused] = &[
     cluster(("networking.k8s.io", "v1"), "ingressclasses", "IngressClass", "", ROUTES),
     namespaced(("networking.k8s.io", "v1"), "ingresses", "Ingress", "ing", ROUTES),
     namespaced(("networking.k8s.io", "v1"), "networkpolicies", "NetworkPolicy", "netpol", TRAFFIC),
-    namespaced(("policy", "v1"), "poddisruptionbudgets", "PodDisruptionBudget", "pdb", BUDGET),
     cluster(("storage.k8s.io", "v1"), "storageclasses", "StorageClass", "sc", VOLUMES),
 ];
 

@@ -1,6 +1,7 @@
 //! The planners, one room per subject, and what all of them speak of.
 
 pub mod cronjob;
+pub mod disruption;
 mod event;
 pub mod exclusive;
 pub mod job;

@@ -1,8 +1,9 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts and their
-//! tokens, endpoints, volume claims, cron jobs, the life and death of nodes, the queue of the
+//! tokens, endpoints, volume claims, cron jobs, budgets of pods, the life and death of nodes, the queue of the
 //! machine. Each follows what it needs through a client and runs until it is aborted.
 
 pub mod cron_job;
+pub mod disruption;
 pub mod endpoints;
 pub mod machine_queue;
 pub mod node_lifecycle;
@@ -33,6 +34,7 @@ pub fn spawn(client: &Client, feeds: &Feeds, options: &ControllerOptions) -> Vec
         service_account::spawn(client.clone(), options.root_ca.clone()),
         token_secrets::spawn(client.clone(), options.root_ca.clone()),
         cron_job::spawn(client.clone(), feeds),
+        disruption::spawn(client.clone(), feeds),
         endpoints::spawn(client.clone(), feeds),
         node_lifecycle::spawn(client.clone(), feeds, options.nodes.clone()),
         machine_queue::spawn(client.clone(), feeds),

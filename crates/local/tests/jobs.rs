@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod jobs {
+    mod budgets;
     mod changes;
     mod counting;
     mod ends;

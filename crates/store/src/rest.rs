@@ -8,6 +8,7 @@ mod apply;
 mod create;
 mod definition;
 mod delete;
+mod eviction;
 mod limits;
 mod metadata;
 mod namespace;
@@ -34,8 +35,9 @@ pub use apply::{Configuration, apply};
 pub use create::create;
 pub(crate) use definition::tidied;
 pub use delete::{DeleteOptions, delete};
+pub use eviction::evict;
 pub use patch::patch;
-pub use pod::{bind, evict};
+pub use pod::bind;
 pub use scale::{Scaling, scale};
 pub use update::{rewrite, update};
 
