@@ -83,6 +83,7 @@ async fn paths_and_methods_nobody_serves() {
 #[tokio::test]
 async fn bodies_that_make_no_sense_are_bad_requests() {
     let api = Api::start().await;
+    api.config_maps(&["a"]).await;
     let deep = "[".repeat(100_000);
     let deep_object = format!("{}1{}", "{\"a\":".repeat(5_000), "}".repeat(5_000));
     let cases = [
