@@ -136,6 +136,12 @@ pub trait Strategy: Send + Sync {
         ErrorList::new()
     }
 
+    /// Whether an API server elsewhere knows the kind by a CustomResourceDefinition alone, so that it
+    /// goes by the rules that all such kinds have.
+    fn is_custom(&self) -> bool {
+        false
+    }
+
     /// What is wrong with `name` for this kind, as the texts of field errors; `is_prefix` for
     /// `generateName`.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String>;
@@ -148,7 +154,7 @@ pub trait Strategy: Send + Sync {
     /// Whether finalizers must be the system's own or qualified by a domain, as all built-in kinds
     /// demand. Custom kinds never did.
     fn needs_qualified_finalizers(&self) -> bool {
-        true
+        !self.is_custom()
     }
 
     /// How new versions are checked for their metadata once more.

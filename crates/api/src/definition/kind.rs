@@ -151,8 +151,8 @@ impl Strategy for CustomStrategy {
         names::name_is_dns_subdomain(name, is_prefix)
     }
 
-    fn needs_qualified_finalizers(&self) -> bool {
-        false
+    fn is_custom(&self) -> bool {
+        true
     }
 
     fn has_status(&self) -> bool {

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::Api;
+use super::support::{Api, CONFIG_MAPS};
 
 const JOBSETS: &str = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets";
+const NOTHING: (&Value, &Value) = (&Value::Null, &Value::Null);
 
 fn jobset(name: &str, spec: &Value) -> Value {
     let pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -126,4 +127,18 @@ async fn clients_learn_what_the_fields_mean() {
     let kind = json!([{"group": "jobset.x-k8s.io", "kind": "JobSet", "version": "v1alpha2"}]);
     assert_eq!(*mark, kind);
     assert!(schemas["io.k8s.api.core.v1.PodSpec"].is_object());
+}
+
+#[tokio::test]
+async fn what_lists_hold_says_what_it_is_as_elsewhere() {
+    let api = Api::start().await;
+    api.post(JOBSETS, &jobset("js", &json!({}))).await;
+    api.config_maps(&["a"]).await;
+    let listed = api.get(JOBSETS).await.json();
+    let one = &listed["items"][0];
+    let kind = (&json!("jobset.x-k8s.io/v1alpha2"), &json!("JobSet"));
+    assert_eq!((&one["apiVersion"], &one["kind"]), kind);
+    // Those of built-in kinds do not.
+    let listed = api.get(CONFIG_MAPS).await.json();
+    assert_eq!((&listed["items"][0]["apiVersion"], &listed["items"][0]["kind"]), NOTHING);
 }

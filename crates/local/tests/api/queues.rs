@@ -63,6 +63,8 @@ async fn both_versions_show_the_same_queue() {
     let listed = listed.json();
     assert_eq!(listed["items"][0]["spec"]["cohort"], "d");
     assert_eq!(listed["kind"], "ClusterQueueList");
+    let kind = (&json!("kueue.x-k8s.io/v1beta1"), &json!("ClusterQueue"));
+    assert_eq!((&listed["items"][0]["apiVersion"], &listed["items"][0]["kind"]), kind);
     let again = api.put(&format!("{old}/cq"), &cluster_queue("v1beta1", &spec)).await;
     assert_eq!(again.code, 200, "{}", again.text);
     assert_eq!(api.get(&new).await.json()["spec"]["cohortName"], "c");
