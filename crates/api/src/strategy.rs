@@ -185,7 +185,7 @@ pub trait Strategy: Send + Sync {
 
     /// Whether a PUT without `metadata.resourceVersion` is allowed.
     fn allows_unconditional_update(&self) -> bool {
-        true
+        !self.is_custom()
     }
 
     /// Whether a PUT to a name that does not exist creates the object.
@@ -232,7 +232,7 @@ pub trait Strategy: Send + Sync {
 
     /// What a client is told that selects by a field this kind cannot be selected by.
     fn unsupported_field(&self, field: &str) -> String {
-        if self.selectable_fields().is_empty() {
+        if self.selectable_fields().is_empty() && !self.is_custom() {
             format!(
                 "{field:?} is not a known field selector: only \"metadata.name\", \
                  \"metadata.namespace\""

@@ -142,3 +142,24 @@ async fn what_lists_hold_says_what_it_is_as_elsewhere() {
     let listed = api.get(CONFIG_MAPS).await.json();
     assert_eq!((&listed["items"][0]["apiVersion"], &listed["items"][0]["kind"]), NOTHING);
 }
+
+#[tokio::test]
+async fn a_new_version_says_what_it_is_made_of() {
+    let api = Api::start().await;
+    api.post(JOBSETS, &jobset("js", &json!({}))).await;
+    let path = format!("{JOBSETS}/js");
+    for path in [path.clone(), format!("{path}/status")] {
+        let refused = api.put(&path, &jobset("js", &json!({}))).await;
+        assert_eq!(refused.code, 422, "{path}: {}", refused.text);
+        assert_eq!(
+            refused.message(),
+            "jobsets.jobset.x-k8s.io \"js\" is invalid: metadata.resourceVersion: Invalid value: \
+             0: must be specified for an update"
+        );
+    }
+    let known = api.get(&path).await.json();
+    assert_eq!(api.put(&path, &known).await.code, 200);
+    let refused = api.get(&format!("{JOBSETS}?fieldSelector=spec.suspend%3Dtrue")).await;
+    let words = "field label not supported: spec.suspend".to_owned();
+    assert_eq!((refused.code, refused.message()), (400, words));
+}
