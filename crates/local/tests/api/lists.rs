@@ -91,6 +91,44 @@ async fn pages_show_one_moment() {
 }
 
 #[tokio::test]
+async fn one_object_is_waited_for_too() {
+    let api = Api::start().await;
+    api.config_maps(&["a"]).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let version = api.get(&path).await.json()["metadata"]["resourceVersion"].clone();
+    let version: u64 = version.as_str().unwrap().parse().unwrap();
+    for known in [0, 1, version] {
+        assert_eq!(api.get(&format!("{path}?resourceVersion={known}")).await.code, 200);
+    }
+    let next = format!("{path}?resourceVersion={}", version + 1);
+    let (waited, _) = tokio::join!(api.get(&next), api.config_maps(&["b"]));
+    assert_eq!(waited.code, 200, "{}", waited.text);
+    for (text, why) in [
+        ("abc", "invalid syntax"),
+        ("%2B1", "invalid syntax"),
+        ("-1", "invalid syntax"),
+        ("18446744073709551616", "value out of range"),
+    ] {
+        let refused = api.get(&format!("{path}?resourceVersion={text}")).await;
+        assert_eq!(refused.code, 400, "{}", refused.text);
+        assert!(refused.message().ends_with(why), "{text}: {}", refused.text);
+    }
+    tokio::time::pause();
+    let started = tokio::time::Instant::now();
+    for name in ["a", "none"] {
+        let path = format!("{CONFIG_MAPS}/{name}?resourceVersion=999999");
+        let refused = api.get(&path).await;
+        assert_eq!((refused.code, refused.header("retry-after")), (504, "1"));
+        let words = "Timeout: Too large resource version: 999999, current: ";
+        assert!(refused.message().starts_with(words), "{}", refused.text);
+        let details = &refused.json()["details"];
+        assert_eq!(details["causes"][0]["reason"], "ResourceVersionTooLarge");
+        assert_eq!(details["retryAfterSeconds"], 1);
+    }
+    assert_eq!(started.elapsed().as_secs(), 6);
+}
+
+#[tokio::test]
 async fn revisions_are_waited_for_or_refused() {
     let api = Api::start().await;
     api.config_maps(&["a"]).await;
