@@ -51,49 +51,93 @@ const SCALE: &str = "nothing is scaled by load: set the parallelism of a Job or 
 const VOLUMES: &str = "volumes are folders of this machine: a PersistentVolumeClaim needs nothing \
     else";
 const WEBHOOKS: &str = "nobody outside is asked about requests: leave it out";
+const POLICIES: &str = "requests are checked and changed by what is built in alone: leave it out";
+const TEMPLATES: &str = "nobody makes pods of it: put the template into a Job or a JobSet";
+const REVISIONS: &str = "nothing here is rolled out or back: leave it out";
+const SERVERS: &str = "no other API server is asked: use a CustomResourceDefinition";
+const CERTIFICATES: &str = "certificates are not signed on request: use the token of a \
+    ServiceAccount";
+const FLOWS: &str = "all clients share one limit of requests at a time: leave it out";
+const ADDRESSES: &str = "the cluster picks the addresses of services itself, out of the loopback \
+    ones: leave it out";
+const RUNTIMES: &str = "containers are processes of this machine: leave it out, and \
+    runtimeClassName";
+const DEVICES: &str = "devices are not claimed: ask for them in the resources of a container, such \
+    as nvidia.com/gpu";
+
+const ADMISSION: (&str, &str) = ("admissionregistration.k8s.io", "v1");
+const DEVICE: (&str, &str) = ("resource.k8s.io", "v1");
+const FLOW: (&str, &str) = ("flowcontrol.apiserver.k8s.io", "v1");
+const STORAGE: (&str, &str) = ("storage.k8s.io", "v1");
 
 /// All of them.
 pub const KINDS: &[Refused] = &[
     cluster(("", "v1"), "persistentvolumes", "PersistentVolume", "pv", VOLUMES),
+    namespaced(("", "v1"), "podtemplates", "PodTemplate", "", TEMPLATES),
     namespaced(("", "v1"), "replicationcontrollers", "ReplicationController", "rc", REPLICAS),
+    cluster(ADMISSION, "mutatingadmissionpolicies", "MutatingAdmissionPolicy", "", POLICIES),
     cluster(
-        ("admissionregistration.k8s.io", "v1"),
+        ADMISSION,
+        "mutatingadmissionpolicybindings",
+        "MutatingAdmissionPolicyBinding",
+        "",
+        POLICIES,
+    ),
+    cluster(
+        ADMISSION,
         "mutatingwebhookconfigurations",
         "MutatingWebhookConfiguration",
         "",
         WEBHOOKS,
     ),
+    cluster(ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", "", POLICIES),
     cluster(
-        ("admissionregistration.k8s.io", "v1"),
-        "validatingadmissionpolicies",
-        "ValidatingAdmissionPolicy",
-        "",
-        WEBHOOKS,
-    ),
-    cluster(
-        ("admissionregistration.k8s.io", "v1"),
+        ADMISSION,
         "validatingadmissionpolicybindings",
         "ValidatingAdmissionPolicyBinding",
         "",
-        WEBHOOKS,
+        POLICIES,
     ),
     cluster(
-        ("admissionregistration.k8s.io", "v1"),
+        ADMISSION,
         "validatingwebhookconfigurations",
         "ValidatingWebhookConfiguration",
         "",
         WEBHOOKS,
     ),
+    cluster(("apiregistration.k8s.io", "v1"), "apiservices", "APIService", "", SERVERS),
+    namespaced(("apps", "v1"), "controllerrevisions", "ControllerRevision", "", REVISIONS),
     namespaced(("apps", "v1"), "daemonsets", "DaemonSet", "ds", EVERYWHERE),
     namespaced(("apps", "v1"), "deployments", "Deployment", "deploy", REPLICAS),
     namespaced(("apps", "v1"), "replicasets", "ReplicaSet", "rs", REPLICAS),
     namespaced(("apps", "v1"), "statefulsets", "StatefulSet", "sts", STATEFUL),
     autoscaler("v1"),
     autoscaler("v2"),
+    cluster(
+        ("certificates.k8s.io", "v1"),
+        "certificatesigningrequests",
+        "CertificateSigningRequest",
+        "csr",
+        CERTIFICATES,
+    ),
+    cluster(FLOW, "flowschemas", "FlowSchema", "", FLOWS),
+    cluster(FLOW, "prioritylevelconfigurations", "PriorityLevelConfiguration", "", FLOWS),
     cluster(("networking.k8s.io", "v1"), "ingressclasses", "IngressClass", "", ROUTES),
     namespaced(("networking.k8s.io", "v1"), "ingresses", "Ingress", "ing", ROUTES),
+    cluster(("networking.k8s.io", "v1"), "ipaddresses", "IPAddress", "ip", ADDRESSES),
     namespaced(("networking.k8s.io", "v1"), "networkpolicies", "NetworkPolicy", "netpol", TRAFFIC),
-    cluster(("storage.k8s.io", "v1"), "storageclasses", "StorageClass", "sc", VOLUMES),
+    cluster(("networking.k8s.io", "v1"), "servicecidrs", "ServiceCIDR", "", ADDRESSES),
+    cluster(("node.k8s.io", "v1"), "runtimeclasses", "RuntimeClass", "", RUNTIMES),
+    cluster(DEVICE, "deviceclasses", "DeviceClass", "", DEVICES),
+    namespaced(DEVICE, "resourceclaims", "ResourceClaim", "", DEVICES),
+    namespaced(DEVICE, "resourceclaimtemplates", "ResourceClaimTemplate", "", DEVICES),
+    cluster(DEVICE, "resourceslices", "ResourceSlice", "", DEVICES),
+    cluster(STORAGE, "csidrivers", "CSIDriver", "", VOLUMES),
+    cluster(STORAGE, "csinodes", "CSINode", "", VOLUMES),
+    namespaced(STORAGE, "csistoragecapacities", "CSIStorageCapacity", "", VOLUMES),
+    cluster(STORAGE, "storageclasses", "StorageClass", "sc", VOLUMES),
+    cluster(STORAGE, "volumeattachments", "VolumeAttachment", "", VOLUMES),
+    cluster(STORAGE, "volumeattributesclasses", "VolumeAttributesClass", "vac", VOLUMES),
 ];
 
 const fn namespaced(
@@ -160,9 +204,11 @@ pub fn register(registry: &mut Registry) {
 pub(crate) fn schema(resource: &Resource) -> Option<(String, Value)> {
     let instead = resource.strategy.refusal()?;
     let (group, version, kind) = (&resource.group, &resource.version, &resource.kind);
-    let family = match group.split('.').next() {
-        None | Some("") => "core",
-        Some(group) => group,
+    let package = match group.split('.').next() {
+        None | Some("") => "api.core",
+        // Of another program that is built into the server.
+        Some("apiregistration") => "kube-aggregator.pkg.apis.apiregistration",
+        Some(group) => &format!("api.{group}"),
     };
     let schema = json!({
         "type": "object",
@@ -170,7 +216,7 @@ pub(crate) fn schema(resource: &Resource) -> Option<(String, Value)> {
         "x-kubernetes-preserve-unknown-fields": true,
         "x-kubernetes-group-version-kind": [{"group": group, "version": version, "kind": kind}],
     });
-    Some((format!("io.k8s.api.{family}.{version}.{kind}"), schema))
+    Some((format!("io.k8s.{package}.{version}.{kind}"), schema))
 }
 
 /// There are no objects of such a kind, so there is nothing to decide about them.

@@ -136,6 +136,12 @@ pub trait Strategy: Send + Sync {
         ErrorList::new()
     }
 
+    /// Whether an API server elsewhere knows the kind by a CustomResourceDefinition alone, so that it
+    /// goes by the rules that all such kinds have.
+    fn is_custom(&self) -> bool {
+        false
+    }
+
     /// What is wrong with `name` for this kind, as the texts of field errors; `is_prefix` for
     /// `generateName`.
     fn validate_name(&self, name: &str, is_prefix: bool) -> Vec<String>;
@@ -148,7 +154,7 @@ pub trait Strategy: Send + Sync {
     /// Whether finalizers must be the system's own or qualified by a domain, as all built-in kinds
     /// demand. Custom kinds never did.
     fn needs_qualified_finalizers(&self) -> bool {
-        true
+        !self.is_custom()
     }
 
     /// How new versions are checked for their metadata once more.
@@ -179,7 +185,7 @@ pub trait Strategy: Send + Sync {
 
     /// Whether a PUT without `metadata.resourceVersion` is allowed.
     fn allows_unconditional_update(&self) -> bool {
-        true
+        !self.is_custom()
     }
 
     /// Whether a PUT to a name that does not exist creates the object.
@@ -226,7 +232,7 @@ pub trait Strategy: Send + Sync {
 
     /// What a client is told that selects by a field this kind cannot be selected by.
     fn unsupported_field(&self, field: &str) -> String {
-        if self.selectable_fields().is_empty() {
+        if self.selectable_fields().is_empty() && !self.is_custom() {
             format!(
                 "{field:?} is not a known field selector: only \"metadata.name\", \
                  \"metadata.namespace\""

@@ -216,6 +216,21 @@ impl Cluster {
         found.cloned().ok_or_else(|| Status::not_found(resource, name))
     }
 
+    /// One object, as it is when `revision` may be seen.
+    ///
+    /// # Errors
+    /// 404 when it is not there, 504 when it takes too long.
+    pub async fn get_since(
+        &self,
+        revision: Revision,
+        resource: &Resource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, Status> {
+        self.wait_for(revision, list::PATIENCE).await?;
+        self.get(resource, namespace, name)
+    }
+
     /// Waits until `revision` may be seen.
     ///
     /// # Errors

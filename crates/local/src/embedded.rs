@@ -2,6 +2,7 @@
 //! and stopped together.
 
 mod bootstrap;
+mod endpoints;
 mod in_place;
 mod node;
 mod roles;
@@ -217,8 +218,9 @@ impl Embedded {
         Box::pin(bootstrap::run(&cluster, port, root_ca)).await?;
         let mut tasks = JoinSet::new();
         let (mut address, mut kubeconfig) = (None, None);
-        let for_pods =
-            listen_for_pods(&cluster, listener.as_ref().map(|(_, bound)| *bound)).await?;
+        let bound = listener.as_ref().map(|(_, bound)| *bound);
+        let for_pods = listen_for_pods(&cluster, bound).await?;
+        endpoints::write(&cluster, bound).await?;
         if let Some((listener, bound)) = listener {
             let hosts = std::slice::from_ref(&options.node_name);
             let mut addresses = reachable(bound.ip());
@@ -243,7 +245,7 @@ impl Embedded {
         let around = Around { folders, door, root_ca: authority.pem().into() };
         let (node, mut agents) = start_agents(options, around, &server, &metrics).await?;
         let client = server.client(User::component("apiserver"));
-        agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client)));
+        agents.push(tokio::spawn(bootstrap::keep(cluster.clone(), client, address)));
         let ready_after = started.elapsed();
         info!(address = address.map(display), ?ready_after, "the cluster is ready");
         Ok(Self { cluster, server, address, kubeconfig, ready_after, node, agents, tasks })

@@ -82,7 +82,7 @@ pub fn plan(view: &View<'_>, (table, key): &Candidate) -> Vec<Change> {
         }
     }
     let is_of_going = || definition::is_going(view, table);
-    if !is_deleting && (namespace::is_going(view, &object.meta.namespace) || is_of_going()) {
+    if !is_deleting && (namespace::is_due(view, table, &object.meta.namespace) || is_of_going()) {
         return namespace::delete(view, resource, object).into_iter().collect();
     }
     let mut changes = owners::plan(view, resource, object);
@@ -110,6 +110,7 @@ pub fn candidates(
         let dependents = snapshot.dependents(&meta.uid);
         found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
         found.extend(namespace::of(snapshot, catalog, &meta.namespace));
+        found.extend(namespace::after(snapshot, catalog, (table, &meta.namespace)));
         found.extend(definition::of(snapshot, table));
         if &**table == definition::TABLE {
             found.extend(definition::unsettled(snapshot));
@@ -132,7 +133,7 @@ pub fn candidates(
         found.extend(dependents.map(|(table, key, _)| (Arc::clone(table), Arc::clone(key))));
     }
     if &**table == namespace::TABLE && began(|object| object.meta.is_deleting()) {
-        found.extend(namespace::contents(snapshot, catalog, &meta.name));
+        found.extend(namespace::next(snapshot, catalog, &meta.name));
     }
     if &**table == definition::TABLE {
         if began(|object| object.meta.is_deleting()) {
@@ -148,7 +149,7 @@ pub fn all_candidates(snapshot: &Snapshot, catalog: &Catalog) -> Vec<Candidate> 
     let mut found = Vec::new();
     for (name, namespace) in snapshot.range(namespace::TABLE, None, None) {
         if namespace.meta.is_deleting() {
-            found.extend(namespace::contents(snapshot, catalog, name));
+            found.extend(namespace::next(snapshot, catalog, name));
         }
     }
     for (name, definition) in snapshot.range(definition::TABLE, None, None) {

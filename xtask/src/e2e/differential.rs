@@ -5,6 +5,7 @@
 //! moments, versions) is levelled before answers are compared.
 
 mod compare;
+mod define;
 mod exchange;
 mod level;
 mod script;
@@ -48,6 +49,7 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
     let mut met = BTreeSet::new();
     let sent = runtime.block_on(async {
         let clients = [client(&control_plane.kubeconfig()).await?, client(&up.kubeconfig()).await?];
+        define::custom_kinds(&clients[0]).await?;
         let mut sent = 0;
         for script in &scripts {
             sent += play(&mut suite, script, &clients, &mut met).await?;

@@ -151,8 +151,8 @@ impl Strategy for CustomStrategy {
         names::name_is_dns_subdomain(name, is_prefix)
     }
 
-    fn needs_qualified_finalizers(&self) -> bool {
-        false
+    fn is_custom(&self) -> bool {
+        true
     }
 
     fn has_status(&self) -> bool {
@@ -167,10 +167,6 @@ impl Strategy for CustomStrategy {
         true
     }
 
-    fn allows_unconditional_update(&self) -> bool {
-        false
-    }
-
     fn is_selectable(&self, field: &str) -> bool {
         self.selectable.iter().any(|name| name == field)
     }
@@ -182,10 +178,6 @@ impl Strategy for CustomStrategy {
             None | Some(Value::Null) => String::new(),
             Some(other) => other.to_string(),
         }
-    }
-
-    fn unsupported_field(&self, field: &str) -> String {
-        format!("field label not supported: {field}")
     }
 
     fn columns(&self) -> &'static [Column] {

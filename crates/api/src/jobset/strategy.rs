@@ -96,8 +96,8 @@ impl Strategy for JobSetStrategy {
         names::name_is_dns_subdomain(name, is_prefix)
     }
 
-    fn needs_qualified_finalizers(&self) -> bool {
-        false
+    fn is_custom(&self) -> bool {
+        true
     }
 
     fn has_status(&self) -> bool {

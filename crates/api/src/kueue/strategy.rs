@@ -76,8 +76,8 @@ impl Strategy for QueueingStrategy {
         names::name_is_dns_subdomain(name, is_prefix)
     }
 
-    fn needs_qualified_finalizers(&self) -> bool {
-        false
+    fn is_custom(&self) -> bool {
+        true
     }
 
     fn has_status(&self) -> bool {
@@ -193,8 +193,8 @@ impl Strategy for OldQueueingStrategy {
         self.stored().validate_name(name, is_prefix)
     }
 
-    fn needs_qualified_finalizers(&self) -> bool {
-        false
+    fn is_custom(&self) -> bool {
+        true
     }
 
     fn has_status(&self) -> bool {

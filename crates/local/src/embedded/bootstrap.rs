@@ -10,12 +10,16 @@ use futures::{StreamExt, future};
 use k8s_openapi::api::core::v1::Service;
 use kube::{Api, Client, runtime::watcher};
 use lockstep_api::{
-    Resource, custom, definition, json::object_mut, labels::API_ADDRESS, rbac, strategy::Json,
+    Resource, custom, definition,
+    json::{object_mut, text},
+    labels::API_ADDRESS,
+    rbac,
+    strategy::Json,
 };
 use serde_json::{Value, json};
 use tracing::warn;
 
-use super::{StartError, roles};
+use super::{StartError, endpoints, roles};
 use crate::{
     cluster::{Cluster, WriteOptions},
     controllers::service_account,
@@ -96,9 +100,10 @@ async fn define(cluster: &Cluster) {
 }
 
 /// Lists the kinds that are built in, and makes the service `kubernetes` again, as it was, whenever
-/// somebody deletes it. Never ends.
-pub(super) async fn keep(cluster: Cluster, client: Client) {
-    future::join(define(&cluster), keep_service(&cluster, client)).await;
+/// somebody deletes it, and what it leads to, which is where the server listens. Never ends.
+pub(super) async fn keep(cluster: Cluster, client: Client, at: Option<SocketAddr>) {
+    let service = keep_service(&cluster, client);
+    future::join3(define(&cluster), service, endpoints::keep(&cluster, at)).await;
 }
 
 async fn keep_service(cluster: &Cluster, client: Client) {
@@ -190,7 +195,7 @@ async fn amend(cluster: &Cluster, change: impl FnOnce(&mut Json)) -> Result<(), 
     Ok(())
 }
 
-fn options() -> WriteOptions {
+pub(super) fn options() -> WriteOptions {
     let (user, field_manager) = ("system:apiserver".to_owned(), "kube-apiserver".to_owned());
     WriteOptions { user, field_manager, ..WriteOptions::default() }
 }
@@ -249,10 +254,20 @@ async fn ensure(
         Value::Object(object) => object,
         _ => Json::new(),
     };
-    let name = lockstep_api::json::text(&object, &["metadata", "name"]).to_owned();
-    if cluster.get(resource, namespace, &name).is_ok() {
+    if cluster.get(resource, namespace, text(&object, &["metadata", "name"])).is_ok() {
         return Ok(());
     }
+    create(cluster, resource, namespace, object).await
+}
+
+/// Makes an object, unless somebody else just did.
+pub(super) async fn create(
+    cluster: &Cluster,
+    resource: &Resource,
+    namespace: &str,
+    object: Json,
+) -> Result<(), StartError> {
+    let name = text(&object, &["metadata", "name"]).to_owned();
     match cluster.create(resource, namespace, object, &options()).await {
         Ok(_) => Ok(()),
         Err(status) if status.reason == "AlreadyExists" => Ok(()),

@@ -77,7 +77,7 @@ async fn answer(
 ) -> Result<Response, Status> {
     match verb {
         Verb::Get if is_usage(&address.resource) => top::one(call, address).await,
-        Verb::Get => verbs::get(call, address),
+        Verb::Get => verbs::get(call, address).await,
         Verb::List if is_usage(&address.resource) => top::all(call, address).await,
         Verb::List => verbs::list(call, address).await,
         Verb::Watch => verbs::watch(call, address, permit).await,

@@ -1,6 +1,8 @@
 //! The options of requests, read from queries (and, for deletes, bodies) and checked with the words
 //! of the upstream server.
 
+use std::num::IntErrorKind;
+
 use lockstep_api::{
     ErrorList, FieldError, Path, Status, decode::FieldValidation, strategy::Propagation,
 };
@@ -74,16 +76,9 @@ impl ListOptions {
         if self.resource_version.is_empty() {
             return Ok(0);
         }
-        self.resource_version.parse().map_err(|_| {
-            let why = format!(
-                "resourceVersion: Invalid value: {0:?}: strconv.ParseUint: parsing {0:?}: invalid \
-                 syntax",
-                self.resource_version
-            );
-            match self.is_watch {
-                true => Status::bad_request(why),
-                false => Status::bad_request(format!("invalid resource version: {why}")),
-            }
+        parse_revision(&self.resource_version).map_err(|why| match self.is_watch {
+            true => Status::bad_request(why),
+            false => Status::bad_request(format!("invalid resource version: {why}")),
         })
     }
 
@@ -163,6 +158,18 @@ impl ListOptions {
         }
         errors
     }
+}
+
+/// The revision that `resourceVersion` says, or what is wrong with it.
+pub(crate) fn parse_revision(text: &str) -> Result<u64, String> {
+    let why = match text.parse() {
+        Ok(revision) if !text.starts_with('+') => return Ok(revision),
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => "value out of range",
+        _ => "invalid syntax",
+    };
+    Err(format!(
+        "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}"
+    ))
 }
 
 fn forbidden_with_continue(path: &Path) -> FieldError {

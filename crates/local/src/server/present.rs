@@ -61,7 +61,7 @@ impl Presenter {
     /// Whether objects are shown as they are, of a kind that Go has no struct for: what is empty
     /// in the metadata of their lists is shown then.
     pub(crate) fn shows_custom_objects(&self) -> bool {
-        self.shape == Shape::Object && !self.resource.takes_strategic_patches()
+        self.shape == Shape::Object && self.resource.strategy.is_custom()
     }
 
     /// A presenter of the events of a watch.
@@ -126,9 +126,9 @@ impl Presenter {
     /// Writes one item of a list.
     pub(crate) fn put_item(&self, to: &mut BytesMut, object: &Object) {
         match self.shape {
-            // The items of a list carry no type: the list says what they are. Those of kinds that
-            // users have defined do all the same.
-            Shape::Object if self.resource.strategy.schema().is_some() => {
+            // The items of a list carry no type: the list says what they are. Those of custom
+            // kinds do all the same.
+            Shape::Object if self.resource.strategy.is_custom() => {
                 self.put_object(to, object);
             }
             Shape::Object => self.body(object).iter().for_each(|part| to.put_slice(part)),

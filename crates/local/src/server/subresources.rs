@@ -42,12 +42,12 @@ pub(crate) async fn answer(
     permit: Option<OwnedSemaphorePermit>,
 ) -> Result<Response, Status> {
     match (sub, verb) {
-        ("status", Verb::Get) => verbs::get(call, address),
+        ("status", Verb::Get) => verbs::get(call, address).await,
         ("status" | "finalize", Verb::Update) => {
             verbs::update(call, address, Some(sub), body).await
         }
         ("status", Verb::Patch) => verbs::patch(call, address, Some(sub), body).await,
-        ("scale", Verb::Get) => scale::get(call, address),
+        ("scale", Verb::Get) => scale::get(call, address).await,
         ("scale", Verb::Update) => scale::update(call, address, body).await,
         ("scale", Verb::Patch) => scale::patch(call, address, body).await,
         ("binding", Verb::Create) => binding::bind(call, address, body).await,

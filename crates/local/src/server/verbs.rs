@@ -10,7 +10,7 @@ mod watch;
 
 pub(crate) use create::create;
 pub(crate) use delete::{asked, delete, delete_collection};
-pub(crate) use get::get;
+pub(crate) use get::{fresh, get};
 pub(crate) use list::list;
 pub(crate) use patch::{APPLY, JSON, MERGE, patch};
 pub(crate) use update::update;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{
     Api as Kube, Client, Config, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -32,6 +33,27 @@ async fn both_ways() -> (Embedded, [Client; 2]) {
     (embedded, clients)
 }
 
+/// Where the Endpoints and the EndpointSlice of the service `kubernetes` lead.
+async fn endpoints_of_the_service(embedded: &Embedded) -> [(String, i32); 2] {
+    let endpoints: Kube<Endpoints> = Kube::default_namespaced(embedded.client());
+    let endpoints = endpoints.get("kubernetes").await.unwrap();
+    let skipped = endpoints.labels()["endpointslice.kubernetes.io/skip-mirror"].as_str();
+    assert_eq!(skipped, "true");
+    let subsets = endpoints.subsets.unwrap();
+    let (addresses, ports) = (&subsets[0].addresses, &subsets[0].ports);
+    let address = addresses.as_ref().unwrap()[0].ip.clone();
+    let port = ports.as_ref().unwrap()[0].clone();
+    assert_eq!((subsets.len(), port.name.as_deref()), (1, Some("https")));
+    let slices: Kube<EndpointSlice> = Kube::default_namespaced(embedded.client());
+    let of_service = ListParams::default().labels("kubernetes.io/service-name=kubernetes");
+    let slices = slices.list(&of_service).await.unwrap().items;
+    assert_eq!((slices.len(), slices[0].name_any().as_str()), (1, "kubernetes"));
+    assert_eq!(slices[0].labels().len(), 1);
+    let slice = slices.into_iter().next().unwrap();
+    let of_slice = slice.endpoints.unwrap()[0].addresses[0].clone();
+    [(address, port.port), (of_slice, slice.ports.unwrap()[0].port.unwrap())]
+}
+
 /// Pods are told the address of the service `kubernetes`: the server is there.
 #[tokio::test]
 async fn the_api_is_reached_at_the_address_of_its_service() {
@@ -49,6 +71,10 @@ async fn the_api_is_reached_at_the_address_of_its_service() {
         let port = spec.ports.unwrap()[0].port;
         assert_eq!(port, i32::from(embedded.address().unwrap().port()));
         assert_eq!(service.metadata.annotations, None);
+        assert_eq!(
+            endpoints_of_the_service(&embedded).await,
+            [("127.0.0.1".into(), port), ("127.0.0.1".into(), port)]
+        );
         let address = spec.cluster_ip.unwrap();
         let mut kubeconfig = Kubeconfig::from_yaml(embedded.kubeconfig().unwrap()).unwrap();
         let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();

@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::support::Api;
+use super::support::{Api, CONFIG_MAPS};
 
 const JOBSETS: &str = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets";
+const NOTHING: (&Value, &Value) = (&Value::Null, &Value::Null);
 
 fn jobset(name: &str, spec: &Value) -> Value {
     let pod = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -126,4 +127,39 @@ async fn clients_learn_what_the_fields_mean() {
     let kind = json!([{"group": "jobset.x-k8s.io", "kind": "JobSet", "version": "v1alpha2"}]);
     assert_eq!(*mark, kind);
     assert!(schemas["io.k8s.api.core.v1.PodSpec"].is_object());
+}
+
+#[tokio::test]
+async fn what_lists_hold_says_what_it_is_as_elsewhere() {
+    let api = Api::start().await;
+    api.post(JOBSETS, &jobset("js", &json!({}))).await;
+    api.config_maps(&["a"]).await;
+    let listed = api.get(JOBSETS).await.json();
+    let one = &listed["items"][0];
+    let kind = (&json!("jobset.x-k8s.io/v1alpha2"), &json!("JobSet"));
+    assert_eq!((&one["apiVersion"], &one["kind"]), kind);
+    // Those of built-in kinds do not.
+    let listed = api.get(CONFIG_MAPS).await.json();
+    assert_eq!((&listed["items"][0]["apiVersion"], &listed["items"][0]["kind"]), NOTHING);
+}
+
+#[tokio::test]
+async fn a_new_version_says_what_it_is_made_of() {
+    let api = Api::start().await;
+    api.post(JOBSETS, &jobset("js", &json!({}))).await;
+    let path = format!("{JOBSETS}/js");
+    for path in [path.clone(), format!("{path}/status")] {
+        let refused = api.put(&path, &jobset("js", &json!({}))).await;
+        assert_eq!(refused.code, 422, "{path}: {}", refused.text);
+        assert_eq!(
+            refused.message(),
+            "jobsets.jobset.x-k8s.io \"js\" is invalid: metadata.resourceVersion: Invalid value: \
+             0: must be specified for an update"
+        );
+    }
+    let known = api.get(&path).await.json();
+    assert_eq!(api.put(&path, &known).await.code, 200);
+    let refused = api.get(&format!("{JOBSETS}?fieldSelector=spec.suspend%3Dtrue")).await;
+    let words = "field label not supported: spec.suspend".to_owned();
+    assert_eq!((refused.code, refused.message()), (400, words));
 }

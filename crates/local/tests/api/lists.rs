@@ -1,5 +1,7 @@
 //! Lists: selectors, pages, revisions.
 
+use lockstep_local::embedded::Options;
+use lockstep_store::Limits;
 use serde_json::json;
 
 use super::support::{Api, CONFIG_MAPS, PODS, pod};
@@ -88,6 +90,73 @@ async fn pages_show_one_moment() {
     assert_eq!(third.names(), ["e"]);
     assert_eq!(third.json()["metadata"].get("continue"), None);
     assert_eq!(api.get(&format!("{CONFIG_MAPS}?continue=garbage")).await.code, 400);
+}
+
+#[tokio::test]
+async fn a_page_of_a_moment_that_is_gone_comes_with_a_way_to_go_on() {
+    let history = Limits { events_max: 2, ..Limits::default() };
+    let api = Api::with_options(Options { history, ..Options::default() }).await;
+    api.config_maps(&["a", "b", "c", "d"]).await;
+    let first = api.get(&format!("{CONFIG_MAPS}?limit=2")).await.json();
+    let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
+    // A few moments are kept for those who read in pages, and no more.
+    for name in ["e", "f", "g", "h", "i", "j", "k", "l", "m"] {
+        api.config_maps(&[name]).await;
+        assert_eq!(api.get(&format!("{CONFIG_MAPS}?limit=1")).await.names(), ["a"]);
+    }
+    let gone = api.get(&format!("{CONFIG_MAPS}?limit=2&continue={token}")).await;
+    assert_eq!(gone.code, 410, "{}", gone.text);
+    let gone = gone.json();
+    assert_eq!(gone["reason"], "Expired");
+    let words = "The provided continue parameter is too old to display a consistent list result.";
+    assert!(gone["message"].as_str().unwrap().starts_with(words), "{gone}");
+    let token = gone["metadata"]["continue"].as_str().unwrap();
+    let on = api.get(&format!("{CONFIG_MAPS}?limit=4&continue={token}")).await;
+    assert_eq!(on.code, 200, "{}", on.text);
+    assert_eq!(on.names(), ["c", "d", "e", "f"]);
+    // From here on it is one moment again.
+    let token = on.json()["metadata"]["continue"].as_str().unwrap().to_owned();
+    api.config_maps(&["ff"]).await;
+    let rest = api.get(&format!("{CONFIG_MAPS}?continue={token}")).await;
+    assert_eq!(rest.names(), ["g", "h", "i", "j", "k", "l", "m"]);
+}
+
+#[tokio::test]
+async fn one_object_is_waited_for_too() {
+    let api = Api::start().await;
+    api.config_maps(&["a"]).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let version = api.get(&path).await.json()["metadata"]["resourceVersion"].clone();
+    let version: u64 = version.as_str().unwrap().parse().unwrap();
+    for known in [0, 1, version] {
+        assert_eq!(api.get(&format!("{path}?resourceVersion={known}")).await.code, 200);
+    }
+    let next = format!("{path}?resourceVersion={}", version + 1);
+    let (waited, _) = tokio::join!(api.get(&next), api.config_maps(&["b"]));
+    assert_eq!(waited.code, 200, "{}", waited.text);
+    for (text, why) in [
+        ("abc", "invalid syntax"),
+        ("%2B1", "invalid syntax"),
+        ("-1", "invalid syntax"),
+        ("18446744073709551616", "value out of range"),
+    ] {
+        let refused = api.get(&format!("{path}?resourceVersion={text}")).await;
+        assert_eq!(refused.code, 400, "{}", refused.text);
+        assert!(refused.message().ends_with(why), "{text}: {}", refused.text);
+    }
+    tokio::time::pause();
+    let started = tokio::time::Instant::now();
+    for name in ["a", "none"] {
+        let path = format!("{CONFIG_MAPS}/{name}?resourceVersion=999999");
+        let refused = api.get(&path).await;
+        assert_eq!((refused.code, refused.header("retry-after")), (504, "1"));
+        let words = "Timeout: Too large resource version: 999999, current: ";
+        assert!(refused.message().starts_with(words), "{}", refused.text);
+        let details = &refused.json()["details"];
+        assert_eq!(details["causes"][0]["reason"], "ResourceVersionTooLarge");
+        assert_eq!(details["retryAfterSeconds"], 1);
+    }
+    assert_eq!(started.elapsed().as_secs(), 6);
 }
 
 #[tokio::test]

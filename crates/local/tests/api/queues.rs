@@ -63,7 +63,19 @@ async fn both_versions_show_the_same_queue() {
     let listed = listed.json();
     assert_eq!(listed["items"][0]["spec"]["cohort"], "d");
     assert_eq!(listed["kind"], "ClusterQueueList");
-    let again = api.put(&format!("{old}/cq"), &cluster_queue("v1beta1", &spec)).await;
+    let kind = (&json!("kueue.x-k8s.io/v1beta1"), &json!("ClusterQueue"));
+    assert_eq!((&listed["items"][0]["apiVersion"], &listed["items"][0]["kind"]), kind);
+    let refused = api.get(&format!("{old}?fieldSelector=spec.cohort%3Dd")).await;
+    let words = "field label not supported: spec.cohort".to_owned();
+    assert_eq!((refused.code, refused.message()), (400, words));
+    let mut again = cluster_queue("v1beta1", &spec);
+    let refused = api.put(&format!("{old}/cq"), &again).await;
+    assert_eq!(refused.code, 422, "{}", refused.text);
+    let words = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    assert!(refused.message().ends_with(words), "{}", refused.text);
+    again["metadata"]["resourceVersion"] =
+        listed["items"][0]["metadata"]["resourceVersion"].clone();
+    let again = api.put(&format!("{old}/cq"), &again).await;
     assert_eq!(again.code, 200, "{}", again.text);
     assert_eq!(api.get(&new).await.json()["spec"]["cohortName"], "c");
     let bad = json!({"spec": {"cohort": null}}).to_string();

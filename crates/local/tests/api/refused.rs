@@ -25,6 +25,36 @@ async fn kinds_that_are_not_run_are_refused_with_what_to_use_instead() {
     assert_eq!((refused.code, refused.message()), (405, applied.message()));
 }
 
+/// Whatever a cluster elsewhere has from the start is known here, if only by name.
+#[tokio::test]
+async fn all_kinds_of_kubernetes_are_found() {
+    let api = Api::start().await;
+    for (group_version, plural, kind) in [
+        ("v1", "podtemplates", "PodTemplate"),
+        ("admissionregistration.k8s.io/v1", "mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+        ("apiregistration.k8s.io/v1", "apiservices", "APIService"),
+        ("apps/v1", "controllerrevisions", "ControllerRevision"),
+        ("certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest"),
+        ("flowcontrol.apiserver.k8s.io/v1", "flowschemas", "FlowSchema"),
+        ("networking.k8s.io/v1", "servicecidrs", "ServiceCIDR"),
+        ("node.k8s.io/v1", "runtimeclasses", "RuntimeClass"),
+        ("resource.k8s.io/v1", "resourceclaims", "ResourceClaim"),
+        ("storage.k8s.io/v1", "csidrivers", "CSIDriver"),
+    ] {
+        let root = if group_version == "v1" { "/api" } else { "/apis" };
+        let listed = api.get(&format!("{root}/{group_version}")).await.json();
+        let resources = listed["resources"].as_array().unwrap();
+        let found = resources.iter().find(|resource| resource["name"] == plural).unwrap();
+        assert_eq!(found["kind"], kind);
+        let place = if found["namespaced"] == true { "/namespaces/default" } else { "" };
+        let path = format!("{root}/{group_version}{place}/{plural}");
+        assert_eq!(api.get(&path).await.names(), [""; 0], "{path}");
+        let body = json!({"apiVersion": group_version, "kind": kind, "metadata": {"name": "a"}});
+        let refused = api.post(&path, &body).await;
+        assert_eq!(refused.code, 405, "{path}: {}", refused.text);
+    }
+}
+
 #[tokio::test]
 async fn there_are_no_objects_of_kinds_that_are_refused() {
     let api = Api::start().await;
@@ -43,7 +73,7 @@ async fn there_are_no_objects_of_kinds_that_are_refused() {
     // Nor are they asked for by those who ask for everything.
     let apps = api.get("/apis/apps/v1").await.json();
     let resources = apps["resources"].as_array().unwrap();
-    assert_eq!(resources.len(), 4);
+    assert_eq!(resources.len(), 5);
     assert!(resources.iter().all(|resource| resource.get("categories").is_none()), "{apps}");
 }
 

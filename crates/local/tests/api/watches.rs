@@ -121,6 +121,36 @@ async fn history_that_is_gone_is_said_in_the_stream() {
 }
 
 #[tokio::test]
+async fn a_watcher_that_does_not_read_is_told_so_and_holds_nobody_up() {
+    let history = Limits { events_max: 8, ..Limits::default() };
+    let api = Api::with_options(Options { history, ..Options::default() }).await;
+    api.config_maps(&["first"]).await;
+    let path = format!("{CONFIG_MAPS}?watch=1");
+    let (mut slow, mut quick) = (api.watch(&path, &[]).await, api.watch(&path, &[]).await);
+    assert_eq!(slow.take(1).await, ["ADDED first"]);
+    assert_eq!(quick.take(1).await, ["ADDED first"]);
+    for number in 0..40 {
+        let name = format!("m{number:02}");
+        api.config_maps(&[&name]).await;
+        assert_eq!(quick.take(1).await, [format!("ADDED {name}")]);
+    }
+    let mut seen = Vec::new();
+    let end = loop {
+        let event = slow.next().await.expect("the end is said");
+        if event["type"] == "ERROR" {
+            break event["object"].clone();
+        }
+        seen.push(event["object"]["metadata"]["name"].as_str().unwrap().to_owned());
+    };
+    let wanted: Vec<String> = (0..seen.len()).map(|number| format!("m{number:02}")).collect();
+    assert_eq!(seen, wanted, "up to there nothing is left out");
+    assert_eq!((&end["code"], &end["reason"]), (&json!(410), &json!("Expired")));
+    assert_eq!(slow.next().await, None);
+    api.config_maps(&["last"]).await;
+    assert_eq!(quick.take(1).await, ["ADDED last"]);
+}
+
+#[tokio::test]
 async fn the_old_way_to_watch_still_works() {
     let api = Api::start().await;
     api.config_maps(&["a", "b"]).await;

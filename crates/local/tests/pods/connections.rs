@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{SinkExt, Stream, StreamExt};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{Message, protocol::Role},
+    tungstenite::{self, Message, protocol::Role},
 };
 
 /// Longer than anything here takes on a busy machine.
@@ -226,7 +226,7 @@ async fn terminals_are_real_and_have_a_size() {
     let mut process = cluster.exec("p", &["sh"], &params).await;
     let (mut stdin, mut out) = (process.stdin().unwrap(), process.stdout().unwrap());
     let mut sizes = process.terminal_size().unwrap();
-    futures::SinkExt::send(&mut sizes, TerminalSize { width: 91, height: 33 }).await.unwrap();
+    sizes.send(TerminalSize { width: 91, height: 33 }).await.unwrap();
     // The size comes on a channel of its own, and may come later than what is typed.
     let resized = b"until stty size | grep -q '33 91'; do sleep 0.05; done\n";
     stdin.write_all(resized).await.unwrap();
@@ -370,8 +370,12 @@ async fn what_cannot_be_opened_is_refused_in_known_words() {
     cluster.embedded.shutdown().await;
 }
 
-/// Opens a WebSocket as a client that is no kube-rs, and reads it to its end.
-async fn heard(cluster: &Cluster, path: &str, protocol: &str) -> Vec<Message> {
+/// Opens a WebSocket as a client that is no kube-rs.
+async fn opened(
+    cluster: &Cluster,
+    path: &str,
+    protocol: &str,
+) -> WebSocketStream<TokioIo<hyper::upgrade::Upgraded>> {
     let mut request = http::Request::get(path)
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")
@@ -388,11 +392,64 @@ async fn heard(cluster: &Cluster, path: &str, protocol: &str) -> Vec<Message> {
     assert_eq!(spoken.map_or("", |value| value.to_str().unwrap()), protocol);
     let upgraded = hyper::upgrade::on(response).await.unwrap();
     let socket = TokioIo::new(upgraded);
-    let socket = WebSocketStream::from_raw_socket(socket, Role::Client, None).await;
+    WebSocketStream::from_raw_socket(socket, Role::Client, None).await
+}
+
+/// Opens a WebSocket and reads it to its end.
+async fn heard(cluster: &Cluster, path: &str, protocol: &str) -> Vec<Message> {
+    read_to_end(opened(cluster, path, protocol).await).await
+}
+
+async fn read_to_end(
+    socket: impl Stream<Item = tungstenite::Result<Message>> + Unpin,
+) -> Vec<Message> {
     let messages = socket.filter_map(|message| async { message.ok() });
     let is_said = |message: &Message| matches!(message, Message::Binary(_) | Message::Text(_));
     let read = messages.filter(|message| futures::future::ready(is_said(message))).collect();
     tokio::time::timeout(PATIENCE, read).await.expect("it ends")
+}
+
+/// What most clients spoke before 1.30, and some still do.
+#[tokio::test]
+async fn the_fourth_protocol_says_in_json_how_it_ended() {
+    let cluster = Cluster::start().await;
+    cluster.run("p", "exec sleep 1000", json!({})).await;
+    let exec = |script: &str| {
+        let command = format!("command=sh&command=-c&command={script}");
+        format!(
+            "/api/v1/namespaces/default/pods/p/exec?stdin=1&stdout=1&stderr=1&container=c&{command}"
+        )
+    };
+    for (script, code) in
+        [("read+it%3Becho+got+$it%3Becho+bad+$it+%3E%262%3Bexit+3", 3), ("read+it", 0)]
+    {
+        let mut socket = opened(&cluster, &exec(script), "v4.channel.k8s.io").await;
+        // That input ends cannot be said in it: this means nothing.
+        for said in [&b"\xff\x00"[..], b"\x00h", b"\x00i\n"] {
+            socket.send(Message::Binary(said.into())).await.unwrap();
+        }
+        let messages = read_to_end(socket).await;
+        let channel = |number: u8| -> Vec<u8> {
+            let of = messages.iter().filter_map(|message| match message {
+                Message::Binary(bytes) => bytes.strip_prefix(&[number]),
+                _ => None,
+            });
+            of.flatten().copied().collect()
+        };
+        let (out, err) = if code == 0 { ("", "") } else { ("got hi\n", "bad hi\n") };
+        assert_eq!((channel(1), channel(2)), (out.into(), err.into()), "{messages:?}");
+        let status: Value = serde_json::from_slice(&channel(3)).unwrap();
+        if code == 0 {
+            assert_eq!((&status["status"], &status["kind"]), (&json!("Success"), &json!("Status")));
+            continue;
+        }
+        let words = "command terminated with non-zero exit code";
+        assert!(status["message"].as_str().unwrap().starts_with(words), "{status}");
+        assert_eq!(status["reason"], "NonZeroExitCode");
+        let cause = json!({"reason": "ExitCode", "message": code.to_string()});
+        assert_eq!(status["details"]["causes"], json!([cause]));
+    }
+    Box::pin(cluster.embedded.shutdown()).await;
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The end of a namespace: first its contents, then itself.
+//! The end of a namespace: first its pods, then all else in it, then itself.
 
 use std::sync::Arc;
 
@@ -20,6 +20,9 @@ use crate::{
 /// The table of namespaces.
 pub(super) const TABLE: &str = "namespaces";
 
+/// The table of pods, which go before what they may need as long as they run.
+const PODS: &str = "pods";
+
 /// What to do about a namespace that is being deleted: nothing as long as something in it was not
 /// asked to go. That is looked at on its own, each object once, however much there is. Then the
 /// namespace says what it waits for, and goes when that is nothing.
@@ -31,7 +34,7 @@ pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>
         // One that cannot be written is looked at again when somebody has changed it.
         rest::update(&scene, Some("status"), &namespace.meta.name, json).ok()
     } else {
-        if remaining == Remaining::default() {
+        if is_empty(view.snapshot, view.catalog, &namespace.meta.name) {
             release(&mut json);
         }
         Some(rest::rewrite(&scene, namespace, json))
@@ -40,9 +43,14 @@ pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>
     change.into_iter().collect()
 }
 
-/// What is left in the namespace `name`; none when not all of it was asked to go yet.
+/// What is left in the namespace `name`; none when not all of it was asked to go yet. Upstream counts
+/// nothing as long as there are pods.
 fn remaining(view: &View<'_>, name: &str) -> Option<Remaining> {
     let mut remaining = Remaining::default();
+    if has_pods(view.snapshot, name) {
+        let mut pods = view.snapshot.range(PODS, Some(name), None);
+        return pods.all(|(_, pod)| pod.meta.is_deleting()).then_some(remaining);
+    }
     for (table, kind) in view.catalog.tables().filter(|(_, kind)| kind.is_namespaced()) {
         for (_, object) in view.snapshot.range(table, Some(name), None) {
             if !object.meta.is_deleting() {
@@ -63,6 +71,15 @@ pub(super) fn delete(view: &View<'_>, kind: &Resource, object: &Object) -> Optio
     owners::delete(view, kind, object, Propagation::Background)
 }
 
+/// Whether what is in `table` is to go with the namespace `name`: pods at once, all else after them.
+pub(super) fn is_due(view: &View<'_>, table: &str, name: &str) -> bool {
+    is_going(view, name) && (table == PODS || !has_pods(view.snapshot, name))
+}
+
+fn has_pods(snapshot: &Snapshot, name: &str) -> bool {
+    snapshot.range(PODS, Some(name), None).next().is_some()
+}
+
 /// Whether the namespace `name` is being deleted.
 pub(super) fn is_going(view: &View<'_>, name: &str) -> bool {
     view.snapshot.get(TABLE, name).is_some_and(|namespace| namespace.meta.is_deleting())
@@ -73,8 +90,31 @@ pub(super) fn is_empty(snapshot: &Snapshot, catalog: &Catalog, name: &str) -> bo
     contents(snapshot, catalog, name).next().is_none()
 }
 
+/// What is to go next of the namespace `name`: its pods, or everything when there are none.
+pub(super) fn next<'a>(
+    snapshot: &'a Snapshot,
+    catalog: &'a Catalog,
+    name: &'a str,
+) -> impl Iterator<Item = Candidate> {
+    let has_pods = has_pods(snapshot, name);
+    contents(snapshot, catalog, name).filter(move |(table, _)| !has_pods || **table == *PODS)
+}
+
+/// What is to go of the namespace `name` after something in `table` has gone: as long as there are
+/// pods, and when it was none, nothing is that was not before.
+pub(super) fn after<'a>(
+    snapshot: &'a Snapshot,
+    catalog: &'a Catalog,
+    (table, name): (&str, &'a str),
+) -> impl Iterator<Item = Candidate> {
+    let is_last_pod = table == PODS
+        && snapshot.get(TABLE, name).is_some_and(|namespace| namespace.meta.is_deleting())
+        && !has_pods(snapshot, name);
+    is_last_pod.then(|| contents(snapshot, catalog, name)).into_iter().flatten()
+}
+
 /// Everything in the namespace `name`.
-pub(super) fn contents<'a>(
+fn contents<'a>(
     snapshot: &'a Snapshot,
     catalog: &'a Catalog,
     name: &'a str,

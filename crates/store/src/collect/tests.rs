@@ -152,6 +152,36 @@ fn a_namespace_goes_after_its_contents() {
 }
 
 #[test]
+fn the_pods_of_a_namespace_go_before_all_else_in_it() {
+    let mut world = World::new();
+    world.create("configmaps", "n", config("a", &[], &[])).unwrap();
+    for (name, finalizers) in [("held", &["example.com/hold"][..]), ("free", &[])] {
+        let pod = json!({
+            "metadata": {"name": name, "finalizers": finalizers},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        world.create("pods", "n", pod).unwrap();
+    }
+    world.delete("namespaces", ("", "n"), &DeleteOptions::default()).unwrap();
+    world.observe_and_collect();
+    assert_eq!(world.store.published().len("pods"), 1);
+    let mut held = world.get("pods", "n/held").unwrap();
+    assert!(held["metadata"].get("deletionTimestamp").is_some());
+    let waiting = world.get("configmaps", "n/a").unwrap();
+    assert!(waiting["metadata"].get("deletionTimestamp").is_none());
+    // Upstream says that all is well as long as it waits for pods.
+    let conditions = world.get("namespaces", "n").unwrap()["status"]["conditions"].clone();
+    let conditions = conditions.as_array().unwrap();
+    assert_eq!(conditions.len(), 5);
+    assert!(conditions.iter().all(|one| one["status"] == "False"), "{conditions:?}");
+    held["metadata"].as_object_mut().unwrap().remove("finalizers");
+    world.update("pods", None, ("n", "held"), held).unwrap();
+    world.observe_and_collect();
+    assert_eq!(names(&world), [""; 0]);
+    assert!(world.get("namespaces", "n").is_none());
+}
+
+#[test]
 fn a_namespace_somebody_holds_is_emptied_all_the_same() {
     let mut world = World::empty();
     let held = json!({"metadata": {"name": "n", "finalizers": ["example.com/hold"]}});

@@ -126,7 +126,10 @@ impl Party {
             all.iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
         };
         let headers = json!({
+            "cache-control": values(header::CACHE_CONTROL),
             "content-type": values(header::CONTENT_TYPE),
+            "location": values(header::LOCATION),
+            "retry-after": values(header::RETRY_AFTER),
             "warning": values(header::WARNING),
         });
         Ok((head.status.as_u16(), headers, read(&bytes)))

@@ -19,8 +19,8 @@ use crate::{
 };
 
 /// Shows how an object is scaled.
-pub(crate) fn get(call: &Call, address: &Address) -> Result<Response, Status> {
-    let object = call.app.cluster.get(&address.resource, address.namespace(), &address.name)?;
+pub(crate) async fn get(call: &Call, address: &Address) -> Result<Response, Status> {
+    let object = verbs::fresh(call, address).await?;
     let (scale, is_said) = scale_of(address, &object)?;
     if !is_said {
         let path = address.resource.strategy.scale().map_or("", scale::Scale::spec_path);
