@@ -284,6 +284,46 @@ async fn who_owns_a_binding_may_be_changed_without_the_rights_it_gives() {
 }
 
 #[tokio::test]
+async fn roles_of_an_earlier_version_get_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || Options { data_dir: Some(folder.path().to_owned()), ..Options::default() };
+    let roles = format!("{RBAC}/clusterroles");
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    let before = Api::with_options(options()).await;
+    let fresh = before.get(&format!("{roles}/system:discovery")).await.json();
+    let kept = format!("{roles}/system:basic-user");
+    let own = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    let changes = [
+        (format!("{roles}/system:discovery"), json!({"rules": [own]})),
+        (format!("{bindings}/system:discovery"), json!({"subjects": null})),
+        (
+            kept.clone(),
+            json!({"rules": [], "metadata": {"annotations": {
+                "rbac.authorization.kubernetes.io/autoupdate": "false"}}}),
+        ),
+    ];
+    for (path, change) in changes {
+        let changed = before.patch(&path, "merge", &change.to_string()).await;
+        assert_eq!(changed.code, 200, "{}", changed.text);
+    }
+    before.embedded.shutdown().await;
+    let after = Api::with_options(options()).await;
+    let path = "/openapi/v3";
+    assert_eq!(ask(&after, "ann", "GET", path, &Value::Null).await.code, 200);
+    let grown = after.get(&format!("{roles}/system:discovery")).await.json();
+    let grown = grown["rules"].as_array().unwrap();
+    assert_eq!(grown[0], own, "what somebody has added stays");
+    assert_eq!(grown.len(), 1 + fresh["rules"][0]["nonResourceURLs"].as_array().unwrap().len());
+    assert_eq!(after.get(&kept).await.json()["rules"], json!([]));
+    let version = after.get(&format!("{roles}/edit")).await.json()["metadata"].clone();
+    after.embedded.shutdown().await;
+    let again = Api::with_options(options()).await;
+    let same = again.get(&format!("{roles}/edit")).await.json();
+    assert_eq!(same["metadata"]["resourceVersion"], version["resourceVersion"], "nothing is new");
+    again.embedded.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_review_in_a_namespace_is_about_that_namespace() {
     let api = Api::start().await;
     let path = "/apis/authorization.k8s.io/v1/namespaces/default/localsubjectaccessreviews";
