@@ -4,8 +4,10 @@
 //! which an API server looks: bindings of the whole cluster first, then those of the namespace.
 
 mod grant;
+mod renewed;
 
 pub use grant::{Refusal, may_grant};
+pub use renewed::renewed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,6 +134,7 @@ pub fn overreach(
     if missing.is_empty() {
         return None;
     }
+    let missing: BTreeSet<String> = missing.iter().map(described).collect();
     let groups: Vec<String> = who.groups.iter().map(|group| quoted(group)).collect();
     Some(format!(
         "user {} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
@@ -142,20 +145,19 @@ pub fn overreach(
 }
 
 /// What of `rules` is not in those that are `owned`: what is missing of one resource is one rule.
-fn missing(owned: &[Value], rules: &[Value]) -> BTreeSet<String> {
+pub fn missing(owned: &[Value], rules: &[Value]) -> Vec<Value> {
     let mut verbs_of: BTreeMap<[String; 3], Vec<&str>> = BTreeMap::new();
-    let mut missing = BTreeSet::new();
+    let mut missing = Vec::new();
     for rule in rules.iter().filter(|rule| !includes(owned, rule)) {
         if !is_countable(rule) {
-            missing.insert(described(rule));
+            missing.push(rule.clone());
             continue;
         }
         let is_owned = |part: &Request<'_>| owned.iter().any(|owned| covers(owned, part));
         for part in parts(rule).into_iter().filter(|part| !is_owned(part)) {
             match part {
                 Request::Path { verb, path } => {
-                    let alone = json!({"nonResourceURLs": [path], "verbs": [verb]});
-                    missing.insert(described(&alone));
+                    missing.push(json!({"nonResourceURLs": [path], "verbs": [verb]}));
                 }
                 Request::Resource { verb, group, resource, subresource, name, .. } => {
                     let resource = match subresource {
@@ -172,10 +174,11 @@ fn missing(owned: &[Value], rules: &[Value]) -> BTreeSet<String> {
         }
     }
     missing.extend(verbs_of.into_iter().map(|([group, resource, name], verbs)| {
-        let names: Vec<String> = Some(name).filter(|name| !name.is_empty()).into_iter().collect();
-        described(&json!({
-            "apiGroups": [group], "resources": [resource], "resourceNames": names, "verbs": verbs,
-        }))
+        let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+        if !name.is_empty() {
+            rule["resourceNames"] = json!([name]);
+        }
+        rule
     }));
     missing
 }

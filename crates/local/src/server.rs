@@ -28,7 +28,7 @@ mod reviews;
 mod subresources;
 mod top;
 mod verbs;
-mod websocket;
+pub(crate) mod websocket;
 
 use std::{convert::Infallible, sync::Arc};
 

@@ -6,6 +6,7 @@ mod pods {
     mod faults;
     mod lifecycle;
     mod placement;
+    mod protocols;
     mod scale;
     mod shutdown;
     mod support;

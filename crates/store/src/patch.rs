@@ -66,6 +66,16 @@ impl Patch {
         current: &Json,
         validation: decode::FieldValidation,
     ) -> Result<decode::Decoded, Status> {
+        self.outcome(resource, current, validation).map_err(Refused::into_status)
+    }
+
+    /// As [`Patch::apply`], which tells what was refused.
+    pub(crate) fn outcome(
+        &self,
+        resource: &Resource,
+        current: &Json,
+        validation: decode::FieldValidation,
+    ) -> Result<decode::Decoded, Refused> {
         if let Some(patch) = self.members().filter(|_| !resource.strategy.is_converted()) {
             // What the patch does not change was accepted before and stays as it is.
             let is_named = |(key, value): &(&String, &Value)| {
@@ -104,12 +114,12 @@ impl Patch {
         resource: &Resource,
         mut object: Json,
         validation: decode::FieldValidation,
-    ) -> Result<decode::Decoded, Status> {
+    ) -> Result<decode::Decoded, Refused> {
         object.insert("apiVersion".to_owned(), resource.api_version().into());
         object.insert("kind".to_owned(), resource.kind.to_string().into());
         let (patched, made_by, faults) = match self {
             Self::Json(operations) => {
-                let patched = operations.apply(Value::Object(object))?;
+                let patched = operations.apply(Value::Object(object)).map_err(Refused::Patch)?;
                 (patched, decode::PatchKind::Json, operations.faults.clone())
             }
             Self::Merge(patch) => {
@@ -120,12 +130,29 @@ impl Patch {
             Self::Strategic(patch) => {
                 let schema = schema::of(&resource.group, &resource.version, &resource.kind);
                 let document = patch.value.as_object().cloned().unwrap_or_default();
-                let merged = strategic::merge(object, document, schema)?;
+                let merged = strategic::merge(object, document, schema).map_err(Refused::Patch)?;
                 let made_by = decode::PatchKind::Strategic(&patch.value);
                 (Value::Object(merged), made_by, patch.faults.clone())
             }
         };
-        decode::prune_and_check(resource, &patched, made_by, validation, faults)
+        let checked = decode::prune_and_check(resource, &patched, made_by, validation, faults);
+        checked.map_err(Refused::Outcome)
+    }
+}
+
+/// Why nothing comes of a patch.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// It does not apply.
+    Patch(Status),
+    /// What it makes does not fit its kind. That is told with all of the object.
+    Outcome(Status),
+}
+
+impl Refused {
+    pub(crate) fn into_status(self) -> Status {
+        let (Self::Patch(status) | Self::Outcome(status)) = self;
+        status
     }
 }
 
@@ -155,6 +182,23 @@ mod tests {
 
     use super::*;
     use crate::testing::World;
+
+    #[test]
+    fn what_does_not_apply_is_known_from_what_does_not_fit() {
+        let mut world = World::new();
+        world.create("configmaps", "n", json!({"metadata": {"name": "m"}})).unwrap();
+        let (resource, current) = (world.resource("configmaps"), world.get("configmaps", "n/m"));
+        let current = current.unwrap();
+        for (patch, applies) in [
+            (json!([{"op": "test", "path": "/data/k", "value": "v"}]), false),
+            (json!([{"op": "add", "path": "/data", "value": 1}]), true),
+        ] {
+            let patch = Patch::json(patch.to_string().as_bytes()).unwrap();
+            let refused = patch.outcome(&resource, &current, decode::FieldValidation::Warn);
+            let is_outcome = matches!(refused.unwrap_err(), Refused::Outcome(_));
+            assert_eq!(is_outcome, applies, "{patch:?}");
+        }
+    }
 
     #[test]
     fn what_a_patch_does_not_name_makes_no_difference_to_it() {
@@ -195,6 +239,7 @@ mod tests {
                     Ok(decoded) => Ok((complete(&resource, decoded.object), decoded.warnings)),
                     Err(status) => Err((status.code, status.message)),
                 };
+                let whole = whole.map_err(Refused::into_status);
                 assert_eq!(comparable(quick), comparable(whole), "{case}");
             }
         }

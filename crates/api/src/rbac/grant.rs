@@ -22,9 +22,9 @@ pub enum Refusal {
     Overreach(String),
 }
 
-/// Whether somebody may write `object`, a role or a binding of the kind `plural`: when all rights
-/// it gives are theirs, or when a rule lets them `escalate` that role, or `bind` the role that is
-/// bound.
+/// Whether somebody may write `object`, a role or a binding of the kind `plural` that was `old`
+/// before: when all rights it gives are theirs, or when a rule lets them `escalate` that role, or
+/// `bind` the role that is bound.
 ///
 /// # Errors
 /// When not.
@@ -32,6 +32,7 @@ pub fn may_grant(
     roles: &impl Roles,
     who: Who<'_>,
     plural: &str,
+    old: Option<&Json>,
     object: &Json,
 ) -> Result<(), Refusal> {
     let namespace = text(object, &["metadata", "namespace"]);
@@ -54,13 +55,17 @@ pub fn may_grant(
     if let Some(why) = overreach(roles, who, namespace, rules) {
         return Err(Refusal::Overreach(why));
     }
-    // What it gathers may be anything, now or later.
-    let is_gathering = object.get("aggregationRule").is_some_and(|rule| !rule.is_null());
-    if is_gathering && overreach(roles, who, "", &everything()).is_some() {
-        let why = "must have cluster-admin privileges to use an aggregationRule";
+    // What it gathers may be anything, now or later; and what it no longer gathers stays in it.
+    let gathers = is_gathering(object) || old.is_some_and(is_gathering);
+    if gathers && overreach(roles, who, "", &everything()).is_some() {
+        let why = "must have cluster-admin privileges to use the aggregationRule";
         return Err(Refusal::Overreach(why.to_owned()));
     }
     Ok(())
+}
+
+fn is_gathering(role: &Json) -> bool {
+    !list(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty()
 }
 
 fn everything() -> [Value; 2] {
@@ -188,7 +193,7 @@ mod tests {
         for (name, own, object, want) in cases {
             let plural = if object.contains_key("roleRef") { "rolebindings" } else { "roles" };
             let who = Who { name: "ann", groups: &[] };
-            let got = may_grant(&town(own), who, plural, &object);
+            let got = may_grant(&town(own), who, plural, None, &object);
             assert_eq!(got.is_ok(), want, "{name}: {got:?}");
         }
     }
@@ -203,10 +208,21 @@ mod tests {
             "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "nonResourceURLs": ["*"],
         });
         let pods = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["pods"]});
-        for (own, want) in [(everything, true), (pods, false)] {
+        let plain = object(json!({"metadata": {"name": "g"}, "rules": []}));
+        let empty = object(json!({"metadata": {"name": "g"}, "aggregationRule": {}}));
+        let cases = [
+            (&everything, None, &gathering, true),
+            (&pods, None, &gathering, false),
+            (&everything, Some(&gathering), &plain, true),
+            (&pods, Some(&gathering), &plain, false),
+            (&pods, Some(&plain), &gathering, false),
+            (&pods, Some(&plain), &plain, true),
+            (&pods, None, &empty, true),
+        ];
+        for (own, old, new, want) in cases {
             let who = Who { name: "ann", groups: &[] };
-            let got = may_grant(&town(own), who, "clusterroles", &gathering);
-            assert_eq!(got.is_ok(), want, "{got:?}");
+            let got = may_grant(&town(own.clone()), who, "clusterroles", old, new);
+            assert_eq!(got.is_ok(), want, "{old:?} {new:?}: {got:?}");
         }
     }
 
@@ -215,7 +231,7 @@ mod tests {
         let who = Who { name: "ann", groups: &[] };
         for (kind, plural) in [("Role", "roles"), ("ClusterRole", "clusterroles")] {
             let object = binding(kind, "nope");
-            let got = may_grant(&town(json!({})), who, "rolebindings", &object);
+            let got = may_grant(&town(json!({})), who, "rolebindings", None, &object);
             assert_eq!(
                 got,
                 Err(Refusal::NoSuchRole { plural: plural.to_owned(), name: "nope".to_owned() })

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use jiff::Timestamp;
 use k8s_openapi::{
     ByteString,
     api::{
@@ -15,27 +16,29 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
     runtime::watcher,
 };
+use lockstep_control::engine::{Backoff, WorkQueue, after};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
-use crate::observe::{Change, Inbox, ObjectKey};
+use crate::observe::{Change, Inbox};
 
 const TYPE: &str = "kubernetes.io/service-account-token";
 const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 /// Such tokens hold as long as their Secrets are there: the longest that can be asked for.
 const SECONDS: i64 = 1 << 32;
-/// How often something that fails is tried.
-const ATTEMPTS: usize = 5;
+/// How long to wait after a write that failed; twice as long after each further one.
 const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A Secret: namespace and name.
+type Key = (String, String);
 
 /// What there is to look at.
 enum Event {
-    /// A Secret is new or has changed.
-    Put(Arc<Secret>),
-    /// An account is gone.
-    AccountGone(ObjectKey),
+    Secret(Change<Secret>),
+    Account(Change<ServiceAccount>),
 }
 
 /// Starts the controller; `root_ca` is the certificate of the cluster's authority.
@@ -43,57 +46,91 @@ pub fn spawn(client: Client, root_ca: Arc<str>) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut inbox = Inbox::new();
         let of_type = watcher::Config::default().fields(&format!("type={TYPE}"));
-        inbox.watch(Api::all(client.clone()), of_type.clone(), |change| match change {
-            Change::Put(secret) => Some(Event::Put(secret)),
-            Change::Gone(_) | Change::Listing | Change::Synced => None,
-        });
-        let accounts: Api<ServiceAccount> = Api::all(client.clone());
-        inbox.watch(accounts, watcher::Config::default(), |change| match change {
-            Change::Gone(key) => Some(Event::AccountGone(key)),
-            Change::Put(_) | Change::Listing | Change::Synced => None,
-        });
-        let controller = Controller { client, root_ca };
-        loop {
-            for event in inbox.next(None).await.into_iter().flatten() {
-                for _ in 0..ATTEMPTS {
-                    match controller.handle(&event).await {
-                        Ok(()) => break,
-                        Err(error) => warn!(%error, "the Secret of an account is tried again"),
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
-        }
+        inbox.watch(Api::all(client.clone()), of_type, Event::Secret);
+        inbox.watch(Api::all(client.clone()), watcher::Config::default(), Event::Account);
+        let controller = Controller {
+            client,
+            root_ca,
+            secrets: BTreeMap::new(),
+            queue: WorkQueue::new(),
+            backoff: Backoff::new(PAUSE, PAUSE_MAX),
+        };
+        controller.run(inbox).await;
     })
 }
 
 struct Controller {
     client: Client,
     root_ca: Arc<str>,
+    secrets: BTreeMap<Key, Arc<Secret>>,
+    queue: WorkQueue<Key>,
+    backoff: Backoff<Key>,
 }
 
 impl Controller {
-    async fn handle(&self, event: &Event) -> Result<(), kube::Error> {
-        match event {
-            Event::Put(secret) if secret.metadata.deletion_timestamp.is_none() => {
-                self.settle(secret).await
+    async fn run(mut self, mut inbox: Inbox<Event>) {
+        loop {
+            for event in inbox.next(self.queue.next_due()).await {
+                self.hear(event);
             }
-            Event::Put(_) => Ok(()),
-            Event::AccountGone(account) => {
-                let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &account.namespace);
-                let of_type = kube::api::ListParams::default().fields(&format!("type={TYPE}"));
-                for secret in secrets.list(&of_type).await? {
-                    if secret.annotations().get(ACCOUNT) == Some(&account.name) {
-                        self.settle(&secret).await?;
-                    }
-                }
-                Ok(())
+            while let Some(key) = self.queue.take_due(Timestamp::now()) {
+                let settled = match self.secrets.get(&key) {
+                    Some(secret) => self.settle(secret).await,
+                    None => Ok(()),
+                };
+                self.queue.done(&key);
+                self.note(key, settled);
             }
         }
     }
 
+    fn hear(&mut self, event: Event) {
+        let now = Timestamp::now();
+        match event {
+            Event::Secret(Change::Put(secret)) => {
+                let key = (secret.namespace().unwrap_or_default(), secret.name_any());
+                self.secrets.insert(key.clone(), secret);
+                self.queue.add(key, now);
+            }
+            Event::Secret(Change::Gone(gone)) => {
+                let key = (gone.namespace, gone.name);
+                let known = self.secrets.get(&key).and_then(|secret| secret.uid());
+                if known.is_some_and(|uid| uid == gone.uid) {
+                    self.secrets.remove(&key);
+                    self.queue.remove(&key);
+                    self.backoff.succeeded(&key);
+                }
+            }
+            Event::Account(Change::Gone(account)) => {
+                for (key, secret) in &self.secrets {
+                    let is_its = secret.annotations().get(ACCOUNT) == Some(&account.name);
+                    if is_its && key.0 == account.namespace {
+                        self.queue.add(key.clone(), now);
+                    }
+                }
+            }
+            Event::Account(_) | Event::Secret(Change::Listing | Change::Synced) => {}
+        }
+    }
+
+    /// What has failed is tried again, unless it was refused: then something has to change first.
+    fn note(&mut self, key: Key, settled: Result<(), kube::Error>) {
+        let Err(error) = settled else { return self.backoff.succeeded(&key) };
+        let (namespace, name) = &key;
+        if is_refusal(&error) {
+            warn!(namespace, name, %error, "the Secret of an account stays as it is");
+            return self.backoff.succeeded(&key);
+        }
+        warn!(namespace, name, %error, "the Secret of an account is tried again");
+        let pause = self.backoff.failed(&key);
+        self.queue.add(key, after(Timestamp::now(), pause));
+    }
+
     /// Fills in what is missing, or deletes a Secret whose account is not there.
     async fn settle(&self, secret: &Secret) -> Result<(), kube::Error> {
+        if secret.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
         let namespace = secret.namespace().unwrap_or_default();
         let annotations = secret.annotations();
         let Some(account) = annotations.get(ACCOUNT) else { return Ok(()) };
@@ -106,7 +143,7 @@ impl Controller {
             return self.delete(secret, account).await;
         };
         let mut data = self.missing(secret, &namespace);
-        if secret.data.as_ref().is_none_or(|data| !data.contains_key("token")) {
+        if !has(secret, "token") {
             let token = self.token(&namespace, account, secret).await?;
             data.insert("token", ByteString(token.into_bytes()));
         }
@@ -129,13 +166,16 @@ impl Controller {
 
     /// What belongs into a Secret beside the token, as far as it is not there.
     fn missing(&self, secret: &Secret, namespace: &str) -> BTreeMap<&'static str, ByteString> {
-        let known = secret.data.as_ref();
-        let wanted = [("ca.crt", &*self.root_ca), ("namespace", namespace)];
-        let wanted = wanted.map(|(key, value)| (key, ByteString(value.as_bytes().to_vec())));
-        let is_missing = |(key, value): &(&'static str, ByteString)| {
-            known.and_then(|data| data.get(*key)) != Some(value)
-        };
-        wanted.into_iter().filter(is_missing).collect()
+        let mut missing = BTreeMap::new();
+        let known = secret.data.as_ref().and_then(|data| data.get("ca.crt"));
+        let root_ca = self.root_ca.as_bytes();
+        if !root_ca.is_empty() && known.is_none_or(|known| known.0 != root_ca) {
+            missing.insert("ca.crt", ByteString(root_ca.to_vec()));
+        }
+        if !has(secret, "namespace") {
+            missing.insert("namespace", ByteString(namespace.as_bytes().to_vec()));
+        }
+        missing
     }
 
     /// A token that counts as long as the Secret is there.
@@ -177,6 +217,18 @@ impl Controller {
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
         ignore_changes(api.delete(&name, &params).await.map(drop))
     }
+}
+
+/// Whether there is something at a key of a Secret.
+fn has(secret: &Secret, key: &str) -> bool {
+    let data = secret.data.as_ref();
+    data.and_then(|data| data.get(key)).is_some_and(|value| !value.0.is_empty())
+}
+
+/// Whether the same request would be refused again.
+fn is_refusal(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    (400..500).contains(&status.code) && status.code != 429
 }
 
 /// Who has changed or deleted what was looked at is heard of again.

@@ -61,13 +61,10 @@ pub(super) async fn run(
     let classes = priority_classes()
         .map(|object| ensure(cluster, ("scheduling.k8s.io", "v1", "priorityclasses"), "", object));
     let service = ensure(cluster, ("", "v1", "services"), "default", kubernetes_service(port));
-    let rbac = |plural| (rbac::GROUP, "v1", plural);
-    let roles = roles::cluster_roles()
-        .into_iter()
-        .map(|role| ensure(cluster, rbac("clusterroles"), "", role));
+    let roles = roles::cluster_roles().into_iter().map(|role| renew(cluster, "clusterroles", role));
     let bindings = roles::cluster_role_bindings()
         .into_iter()
-        .map(|binding| ensure(cluster, rbac("clusterrolebindings"), "", binding));
+        .map(|binding| renew(cluster, "clusterrolebindings", binding));
     let for_pods =
         future::try_join(future::try_join_all(accounts), future::try_join_all(certificates));
     future::try_join5(
@@ -237,6 +234,28 @@ fn kubernetes_service(port: u16) -> Value {
             "ports": ports(port),
         },
     })
+}
+
+/// Makes a role or a binding that is not there, and adds to one that is what it has not: an earlier
+/// version may have made it.
+async fn renew(cluster: &Cluster, plural: &str, wanted: Value) -> Result<(), StartError> {
+    let kind = (rbac::GROUP, "v1", plural);
+    let catalog = cluster.catalog();
+    let Value::Object(object) = &wanted else { return Ok(()) };
+    let name = lockstep_api::json::text(object, &["metadata", "name"]).to_owned();
+    let resource = catalog.registry().get(rbac::GROUP, "v1", plural);
+    if let Some(resource) = resource
+        && let Ok(existing) = cluster.get(resource, "", &name)
+    {
+        if let Some(renewed) = rbac::renewed(&existing.json(), object)
+            && let Err(error) =
+                cluster.update(resource, None, ("", &name), renewed, &options()).await
+        {
+            warn!(%error, plural, name, "what is new in a role was not added");
+        }
+        return Ok(());
+    }
+    ensure(cluster, kind, "", wanted).await
 }
 
 async fn ensure(

@@ -34,14 +34,14 @@ pub(crate) enum Unknown {
 
 /// What those may ask for who do not say who they are, if a role lets them: whether the server is
 /// well, as those do who watch over it.
-const ANONYMOUS_PATHS: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
+const ANONYMOUS_PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
 
 /// Finds out who sent these headers.
 ///
 /// # Errors
 /// 401, without a reason: that is for the log and for reviews.
 pub(crate) fn caller(app: &App, path: &str, headers: &HeaderMap) -> Result<User, Status> {
-    let Some(token) = bearer(headers) else {
+    let Some(token) = bearer(headers)? else {
         let is_open = ANONYMOUS_PATHS.contains(&path);
         return if is_open { Ok(User::anonymous()) } else { Err(Status::unauthorized()) };
     };

@@ -104,11 +104,13 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
             return Ok(());
         }
         let (bound, object) = (Bound::of(&app), object.json());
-        if old.is_some_and(|old| is_only_about_owners(old.json(), object.clone())) {
+        let old = old.map(Object::json);
+        if old.as_ref().is_some_and(|old| is_only_about_owners(old.clone(), object.clone())) {
             return Ok(());
         }
-        rbac::may_grant(&*bound.0, who(&user), &resource.plural, &object).map_err(|refusal| {
-            match refusal {
+        let (plural, old) = (&resource.plural, old.as_ref());
+        rbac::may_grant(&*bound.0, who(&user), plural, old, &object).map_err(
+            |refusal| match refusal {
                 Refusal::NoSuchRole { plural, name } => {
                     let catalog = app.cluster.catalog();
                     match catalog.registry().get(rbac::GROUP, "v1", &plural) {
@@ -119,8 +121,8 @@ pub(crate) fn guard(app: &Arc<App>, user: &User) -> Option<Guard> {
                 Refusal::Overreach(why) => {
                     Status::forbidden(resource, text(&object, &["metadata", "name"]), &why)
                 }
-            }
-        })
+            },
+        )
     }))
 }
 

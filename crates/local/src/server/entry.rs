@@ -121,7 +121,7 @@ fn identify(app: &App, request: &mut Request) -> Result<Caller, Status> {
     if length > URI_BYTES_MAX {
         return Err(failure(414, "RequestURITooLong", "the path of the request is too long"));
     }
-    if bearer(request.headers()).is_none() {
+    if bearer(request.headers())?.is_none() {
         refuse_browsers(request.uri(), request.headers(), &app.names)?;
     }
     let user = authenticate::caller(app, request.uri().path(), request.headers())?;

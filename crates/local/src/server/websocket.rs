@@ -37,11 +37,13 @@ pub(crate) struct Offer {
     key: HeaderValue,
     /// The protocol to be spoken on it.
     pub(crate) protocol: &'static str,
+    /// The protocol that is named in the answer, if any.
+    named: Option<HeaderValue>,
 }
 
 impl Offer {
-    /// What a request asks for: the first of its protocols that are `spoken`. One that names none
-    /// asks for the one without a name.
+    /// What a request asks for: the first protocol that is `spoken` if it is among those it names,
+    /// else the first of those that are. A request that names none asks for the one without a name.
     ///
     /// # Errors
     /// It is no request for a WebSocket, or for nothing that is spoken.
@@ -49,17 +51,20 @@ impl Offer {
         let asked = Asked::of(&call.headers)?;
         let protocol = asked.choose(spoken)?;
         let upgrade = call.upgrade.clone().ok_or_else(required)?;
-        Ok(Self { upgrade, key: asked.key, protocol })
+        let named = (!protocol.is_empty()).then(|| HeaderValue::from_static(protocol));
+        Ok(Self { upgrade, key: asked.key, protocol, named })
     }
 
-    /// What a request asks for, where all protocols are as good: none is named in the answer.
+    /// What a request asks for, where all protocols are as good. The first it names is named in the
+    /// answer: browsers go when none is.
     ///
     /// # Errors
     /// It is no request for a WebSocket.
     pub(crate) fn any(call: &Call) -> Result<Self, Status> {
         let asked = Asked::of(&call.headers)?;
         let upgrade = call.upgrade.clone().ok_or_else(required)?;
-        Ok(Self { upgrade, key: asked.key, protocol: "" })
+        let named = asked.protocols.first().and_then(|name| HeaderValue::from_str(name).ok());
+        Ok(Self { upgrade, key: asked.key, protocol: "", named })
     }
 
     /// The answer that begins it. Once the client has it, `serve` is called in a task of its own.
@@ -67,7 +72,7 @@ impl Offer {
     where
         F: Future<Output = ()> + Send,
     {
-        let Self { upgrade, key, protocol } = self;
+        let Self { upgrade, key, named, .. } = self;
         tokio::spawn(async move {
             match upgrade.await {
                 Ok(upgraded) => {
@@ -89,8 +94,7 @@ impl Offer {
         if let Ok(accept) = HeaderValue::from_str(&derive_accept_key(key.as_bytes())) {
             headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
         }
-        if !protocol.is_empty() {
-            let protocol = HeaderValue::from_static(protocol);
+        if let Some(protocol) = named {
             headers.insert(header::SEC_WEBSOCKET_PROTOCOL, protocol);
         }
         response
@@ -192,16 +196,17 @@ impl Asked {
         }
         let key = headers.get(header::SEC_WEBSOCKET_KEY).cloned();
         let key = key.ok_or_else(|| Status::bad_request("the key of the WebSocket is missing"))?;
-        let words = words(headers, header::SEC_WEBSOCKET_PROTOCOL);
-        let protocols = words.filter(|word| !is_bearer_protocol(word)).map(str::to_owned);
-        Ok(Self { key, protocols: protocols.collect() })
+        let named = protocols(headers).filter(|name| !is_bearer_protocol(name));
+        Ok(Self { key, protocols: named.map(str::to_owned).collect() })
     }
 
     fn choose(&self, spoken: &[&'static str]) -> Result<&'static str, Status> {
         let is_spoken = |asked: &str| spoken.iter().find(|protocol| **protocol == asked).copied();
-        let chosen = match self.protocols.as_slice() {
-            [] => is_spoken(""),
-            asked => asked.iter().find_map(|asked| is_spoken(asked)),
+        let preferred = spoken.first().filter(|best| self.protocols.iter().any(|it| it == *best));
+        let chosen = match (preferred, self.protocols.as_slice()) {
+            (Some(preferred), _) => Some(*preferred),
+            (None, []) => is_spoken(""),
+            (None, asked) => asked.iter().find_map(|asked| is_spoken(asked)),
         };
         chosen.ok_or_else(|| {
             let message = format!(
@@ -213,6 +218,11 @@ impl Asked {
             failure(403, "Forbidden", message)
         })
     }
+}
+
+/// The protocols that a request names.
+pub(crate) fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    words(headers, header::SEC_WEBSOCKET_PROTOCOL)
 }
 
 /// The words of all headers of a name, which are lists.
@@ -253,9 +263,10 @@ mod tests {
             (format!("{ws}0{key}"), Err((400, "only version 13"))),
             (ws.to_owned(), Err((400, "the key of the WebSocket is missing"))),
             (format!("{ws}{key}"), Err((403, "unable to upgrade: unable to negotiate protocol"))),
-            (format!("{ws}{key}\nsec-websocket-protocol: c"), Err((403, "unable to upgrade"))),
-            (format!("{ws}{key}\nsec-websocket-protocol: c, b, a"), Ok("b")),
-            (format!("{ws}{key}\nsec-websocket-protocol: c\nsec-websocket-protocol: b"), Ok("b")),
+            (format!("{ws}{key}\nsec-websocket-protocol: d"), Err((403, "unable to upgrade"))),
+            (format!("{ws}{key}\nsec-websocket-protocol: d, c, b"), Ok("c")),
+            (format!("{ws}{key}\nsec-websocket-protocol: d, c, b, a"), Ok("a")),
+            (format!("{ws}{key}\nsec-websocket-protocol: d\nsec-websocket-protocol: b"), Ok("b")),
         ];
         for (text, want) in cases {
             let mut headers = HeaderMap::new();
@@ -264,7 +275,7 @@ mod tests {
                 let name: HeaderName = name.parse().unwrap();
                 headers.append(name, value.parse().unwrap());
             }
-            let chosen = Asked::of(&headers).and_then(|asked| asked.choose(&["a", "b"]));
+            let chosen = Asked::of(&headers).and_then(|asked| asked.choose(&["a", "b", "c"]));
             match (chosen, want) {
                 (Ok(chosen), Ok(want)) => assert_eq!(chosen, want, "{text}"),
                 (Err(status), Err((code, message))) => {

@@ -17,7 +17,7 @@ async fn strangers_are_turned_away() {
         request.body(Body::empty()).unwrap()
     };
     let wrong = &[("authorization", "Bearer wrong")][..];
-    for path in ["/version", "/healthz", "/livez", "/readyz"] {
+    for path in ["/version", "/version/", "/healthz", "/livez", "/readyz"] {
         assert_eq!(api.send(stranger(path, &[])).await.code, 200, "{path}");
         assert_eq!(api.send(stranger(path, wrong)).await.code, 401, "{path}");
     }

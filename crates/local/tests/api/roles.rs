@@ -225,7 +225,9 @@ async fn what_roles_gather_is_not_given_away_either() {
     let refused = ask(&api, "ann", "POST", &format!("{RBAC}/clusterroles"), &gathering).await;
     assert_eq!(refused.code, 403, "{}", refused.text);
     assert!(
-        refused.message().ends_with("must have cluster-admin privileges to use an aggregationRule")
+        refused
+            .message()
+            .ends_with("must have cluster-admin privileges to use the aggregationRule")
     );
     // More requests than can be compared one by one: not to be found out by trying.
     let many: Vec<String> = (0..1_000).map(|number| format!("r{number}")).collect();
@@ -233,6 +235,92 @@ async fn what_roles_gather_is_not_given_away_either() {
     let broad = json!({"metadata": {"name": "g"}, "rules": [rule]});
     let refused = ask(&api, "ann", "POST", &format!("{RBAC}/clusterroles"), &broad).await;
     assert_eq!(refused.code, 403);
+}
+
+#[tokio::test]
+async fn what_was_gathered_is_kept_by_nobody_without_all_rights() {
+    let api = Api::start().await;
+    let roles = format!("{RBAC}/clusterroles");
+    let writer = json!({"metadata": {"name": "writer"}, "rules": [
+        rule("rbac.authorization.k8s.io", "clusterroles", &["patch"], &[]),
+    ]});
+    assert_eq!(api.post(&roles, &writer).await.code, 201);
+    let bound = binding("w", "writer", "ann");
+    assert_eq!(api.post(&format!("{RBAC}/clusterrolebindings"), &bound).await.code, 201);
+    let gathering = json!({
+        "metadata": {"name": "g"}, "aggregationRule": {"clusterRoleSelectors": [{}]},
+    });
+    assert_eq!(api.post(&roles, &gathering).await.code, 201);
+    let refused = patch(&api, "ann", &format!("{roles}/g"), json!({"aggregationRule": null})).await;
+    assert_eq!(refused.code, 403, "{}", refused.text);
+}
+
+/// Merges as somebody who is no administrator.
+async fn patch(api: &Api, user: &str, path: &str, body: Value) -> Answer {
+    let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+    let mut request = request.body(Body::from(body.to_string())).unwrap();
+    request.extensions_mut().insert(User { name: user.to_owned(), ..User::default() });
+    api.send(request).await
+}
+
+#[tokio::test]
+async fn who_owns_a_binding_may_be_changed_without_the_rights_it_gives() {
+    let api = Api::start().await;
+    let bindings = format!("{RBAC}/namespaces/default/rolebindings");
+    assert_eq!(api.post(&bindings, &binding("b", "admin", "ann")).await.code, 201);
+    assert_eq!(api.post(&bindings, &binding("all", "cluster-admin", "bob")).await.code, 201);
+    assert_eq!(api.post(&bindings, &binding("lost", "missing", "bob")).await.code, 201);
+    let held = json!({"metadata": {"finalizers": ["example.com/held"]}});
+    let allowed = patch(&api, "ann", &format!("{bindings}/all"), held.clone()).await;
+    assert_eq!(allowed.code, 200, "{}", allowed.text);
+    let allowed = patch(&api, "ann", &format!("{bindings}/lost"), held.clone()).await;
+    assert_eq!(allowed.code, 200, "{}", allowed.text);
+    let subjects = binding("all", "cluster-admin", "ann")["subjects"].clone();
+    let more = json!({"metadata": {"finalizers": ["example.com/more"]}, "subjects": subjects});
+    let refused = patch(&api, "ann", &format!("{bindings}/all"), more.clone()).await;
+    assert_eq!(refused.code, 403, "{}", refused.text);
+    let missing = patch(&api, "ann", &format!("{bindings}/lost"), more).await;
+    assert_eq!(missing.code, 404, "{}", missing.text);
+}
+
+#[tokio::test]
+async fn roles_of_an_earlier_version_get_what_is_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = || Options { data_dir: Some(folder.path().to_owned()), ..Options::default() };
+    let roles = format!("{RBAC}/clusterroles");
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    let before = Api::with_options(options()).await;
+    let fresh = before.get(&format!("{roles}/system:discovery")).await.json();
+    let kept = format!("{roles}/system:basic-user");
+    let own = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    let changes = [
+        (format!("{roles}/system:discovery"), json!({"rules": [own]})),
+        (format!("{bindings}/system:discovery"), json!({"subjects": null})),
+        (
+            kept.clone(),
+            json!({"rules": [], "metadata": {"annotations": {
+                "rbac.authorization.kubernetes.io/autoupdate": "false"}}}),
+        ),
+    ];
+    for (path, change) in changes {
+        let changed = before.patch(&path, "merge", &change.to_string()).await;
+        assert_eq!(changed.code, 200, "{}", changed.text);
+    }
+    before.embedded.shutdown().await;
+    let after = Api::with_options(options()).await;
+    let path = "/openapi/v3";
+    assert_eq!(ask(&after, "ann", "GET", path, &Value::Null).await.code, 200);
+    let grown = after.get(&format!("{roles}/system:discovery")).await.json();
+    let grown = grown["rules"].as_array().unwrap();
+    assert_eq!(grown[0], own, "what somebody has added stays");
+    assert_eq!(grown.len(), 1 + fresh["rules"][0]["nonResourceURLs"].as_array().unwrap().len());
+    assert_eq!(after.get(&kept).await.json()["rules"], json!([]));
+    let version = after.get(&format!("{roles}/edit")).await.json()["metadata"].clone();
+    after.embedded.shutdown().await;
+    let again = Api::with_options(options()).await;
+    let same = again.get(&format!("{roles}/edit")).await.json();
+    assert_eq!(same["metadata"]["resourceVersion"], version["resourceVersion"], "nothing is new");
+    again.embedded.shutdown().await;
 }
 
 #[tokio::test]

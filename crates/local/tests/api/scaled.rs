@@ -61,6 +61,33 @@ async fn lists_have_the_kind_that_the_definition_says() {
 }
 
 #[tokio::test]
+async fn what_leaves_no_room_for_owners_is_scaled_without_them() {
+    /// What an object may take as it is stored.
+    const SIZE_MAX: usize = 3 << 19;
+    let api = start().await;
+    let names = (0..15_000).map(|at| format!("a-name-as-long-as-what-is-said-of-its-owners-{at}"));
+    let many: Value =
+        names.map(|name| (name, "x".into())).collect::<serde_json::Map<_, _>>().into();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "notes": many});
+    let make = async |name: &str, padding: usize| {
+        let spec = json!({"size": 1, "color": "x".repeat(padding), "pod": pod});
+        let made = api.post(FLEETS, &fleet(name, &spec)).await;
+        assert_eq!(made.code, 201, "{}", made.message());
+        assert!(made.json()["metadata"].get("managedFields").is_none(), "no room for owners");
+        made.text.len()
+    };
+    let padding = SIZE_MAX - 60 - make("b", 0).await;
+    assert_eq!(make("a", padding).await, SIZE_MAX - 60);
+    let path = format!("{FLEETS}/a/scale");
+    let json = [("content-type", "application/json")];
+    let scaled = api.with("PUT", &path, &json, &scale(2)).await;
+    assert_eq!(scaled.code, 200, "{}", scaled.message());
+    let object = api.get(&format!("{FLEETS}/a")).await.json();
+    assert_eq!(object["spec"]["size"], 2);
+    assert!(object["metadata"].get("managedFields").is_none(), "no room for owners");
+}
+
+#[tokio::test]
 async fn whoever_scales_owns_the_replicas() {
     let api = start().await;
     let made = fleet("a", &json!({"size": 1, "color": "red"}));

@@ -288,6 +288,32 @@ async fn a_secret_gets_the_token_it_asks_for_and_goes_with_the_account() {
     assert_eq!(whoami(&api, &token).await.code, 401);
 }
 
+#[tokio::test]
+async fn a_secret_that_cannot_be_filled_holds_up_no_other() {
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    let api = Box::pin(with_a_node()).await;
+    let asked = |name: &str, more: Value| {
+        let annotations = json!({"kubernetes.io/service-account.name": "default"});
+        let metadata = json!({"name": name, "annotations": annotations});
+        let mut secret =
+            json!({"type": "kubernetes.io/service-account-token", "metadata": metadata});
+        secret.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        secret
+    };
+    // So many that trying each a few times would take longer than anybody waits here.
+    for index in 0..14 {
+        let fixed = asked(&format!("fixed-{index}"), json!({"immutable": true}));
+        assert_eq!(api.post(SECRETS, &fixed).await.code, 201);
+    }
+    // What is empty is filled; a namespace that is named stays.
+    let data = json!({"token": "", "namespace": "eA==", "ca.crt": "eA=="});
+    assert_eq!(api.post(SECRETS, &asked("last", json!({"data": data}))).await.code, 201);
+    let is_filled = |it: &Value| it["data"]["token"].as_str().is_some_and(|it| !it.is_empty());
+    let filled = api.until(&format!("{SECRETS}/last"), is_filled).await;
+    assert_eq!(filled["data"]["namespace"], "eA==");
+    assert_ne!(filled["data"]["ca.crt"], "eA==");
+}
+
 /// A cluster in which pods run, so to say: only such ones have what pods need.
 async fn with_a_node() -> Api {
     let fake_nodes = Some(FakeOptions::new(1));

@@ -3,8 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures::{SinkExt, Stream, StreamExt};
-use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 use kube::api::{AttachParams, AttachedProcess, PostParams, TerminalSize};
@@ -14,23 +12,19 @@ use lockstep_local::embedded::{Embedded, NodeOptions, Options};
 use lockstep_local::node::runtime::RuntimeOptions;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{self, Message, protocol::Role},
-};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cluster with a node and a socket, and a client that uses it.
-struct Cluster {
+pub(super) struct Cluster {
     pods: Api<Pod>,
-    client: Client,
-    embedded: Embedded,
+    pub(super) client: Client,
+    pub(super) embedded: Embedded,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let shim = Some(PathBuf::from(env!("CARGO_BIN_EXE_lockstep-shim")));
         let runtime = RuntimeOptions { shim, ..RuntimeOptions::from_env() };
         let options = Options {
@@ -47,7 +41,7 @@ impl Cluster {
     }
 
     /// Runs a script as a pod of one container with some fields more, and waits until it runs.
-    async fn run(&self, name: &str, script: &str, more: Value) -> Pod {
+    pub(super) async fn run(&self, name: &str, script: &str, more: Value) -> Pod {
         let mut container = json!({"name": "c", "image": "i", "command": ["sh", "-c", script]});
         let fields = more.as_object().unwrap().clone();
         container.as_object_mut().unwrap().extend(fields);
@@ -226,7 +220,7 @@ async fn terminals_are_real_and_have_a_size() {
     let mut process = cluster.exec("p", &["sh"], &params).await;
     let (mut stdin, mut out) = (process.stdin().unwrap(), process.stdout().unwrap());
     let mut sizes = process.terminal_size().unwrap();
-    sizes.send(TerminalSize { width: 91, height: 33 }).await.unwrap();
+    futures::SinkExt::send(&mut sizes, TerminalSize { width: 91, height: 33 }).await.unwrap();
     // The size comes on a channel of its own, and may come later than what is typed.
     let resized = b"until stty size | grep -q '33 91'; do sleep 0.05; done\n";
     stdin.write_all(resized).await.unwrap();
@@ -368,129 +362,4 @@ async fn what_cannot_be_opened_is_refused_in_known_words() {
                    (\"c\")";
     assert_eq!(status.message.as_deref(), Some(message));
     cluster.embedded.shutdown().await;
-}
-
-/// Opens a WebSocket as a client that is no kube-rs.
-async fn opened(
-    cluster: &Cluster,
-    path: &str,
-    protocol: &str,
-) -> WebSocketStream<TokioIo<hyper::upgrade::Upgraded>> {
-    let mut request = http::Request::get(path)
-        .header("connection", "Upgrade")
-        .header("upgrade", "websocket")
-        .header("origin", "http://localhost")
-        .header("sec-websocket-version", "13")
-        .header("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA==");
-    if !protocol.is_empty() {
-        request = request.header("sec-websocket-protocol", protocol);
-    }
-    let request = request.body(kube::client::Body::empty()).unwrap();
-    let response = cluster.client.send(request).await.unwrap();
-    assert_eq!(response.status(), 101, "{path}");
-    let spoken = response.headers().get("sec-websocket-protocol");
-    assert_eq!(spoken.map_or("", |value| value.to_str().unwrap()), protocol);
-    let upgraded = hyper::upgrade::on(response).await.unwrap();
-    let socket = TokioIo::new(upgraded);
-    WebSocketStream::from_raw_socket(socket, Role::Client, None).await
-}
-
-/// Opens a WebSocket and reads it to its end.
-async fn heard(cluster: &Cluster, path: &str, protocol: &str) -> Vec<Message> {
-    read_to_end(opened(cluster, path, protocol).await).await
-}
-
-async fn read_to_end(
-    socket: impl Stream<Item = tungstenite::Result<Message>> + Unpin,
-) -> Vec<Message> {
-    let messages = socket.filter_map(|message| async { message.ok() });
-    let is_said = |message: &Message| matches!(message, Message::Binary(_) | Message::Text(_));
-    let read = messages.filter(|message| futures::future::ready(is_said(message))).collect();
-    tokio::time::timeout(PATIENCE, read).await.expect("it ends")
-}
-
-/// What most clients spoke before 1.30, and some still do.
-#[tokio::test]
-async fn the_fourth_protocol_says_in_json_how_it_ended() {
-    let cluster = Cluster::start().await;
-    cluster.run("p", "exec sleep 1000", json!({})).await;
-    let exec = |script: &str| {
-        let command = format!("command=sh&command=-c&command={script}");
-        format!(
-            "/api/v1/namespaces/default/pods/p/exec?stdin=1&stdout=1&stderr=1&container=c&{command}"
-        )
-    };
-    for (script, code) in
-        [("read+it%3Becho+got+$it%3Becho+bad+$it+%3E%262%3Bexit+3", 3), ("read+it", 0)]
-    {
-        let mut socket = opened(&cluster, &exec(script), "v4.channel.k8s.io").await;
-        // That input ends cannot be said in it: this means nothing.
-        for said in [&b"\xff\x00"[..], b"\x00h", b"\x00i\n"] {
-            socket.send(Message::Binary(said.into())).await.unwrap();
-        }
-        let messages = read_to_end(socket).await;
-        let channel = |number: u8| -> Vec<u8> {
-            let of = messages.iter().filter_map(|message| match message {
-                Message::Binary(bytes) => bytes.strip_prefix(&[number]),
-                _ => None,
-            });
-            of.flatten().copied().collect()
-        };
-        let (out, err) = if code == 0 { ("", "") } else { ("got hi\n", "bad hi\n") };
-        assert_eq!((channel(1), channel(2)), (out.into(), err.into()), "{messages:?}");
-        let status: Value = serde_json::from_slice(&channel(3)).unwrap();
-        if code == 0 {
-            assert_eq!((&status["status"], &status["kind"]), (&json!("Success"), &json!("Status")));
-            continue;
-        }
-        let words = "command terminated with non-zero exit code";
-        assert!(status["message"].as_str().unwrap().starts_with(words), "{status}");
-        assert_eq!(status["reason"], "NonZeroExitCode");
-        let cause = json!({"reason": "ExitCode", "message": code.to_string()});
-        assert_eq!(status["details"]["causes"], json!([cause]));
-    }
-    Box::pin(cluster.embedded.shutdown()).await;
-}
-
-#[tokio::test]
-async fn the_oldest_protocols_are_spoken_too() {
-    let cluster = Cluster::start().await;
-    cluster.run("p", "echo first; exec sleep 1000", json!({})).await;
-    let pod = "/api/v1/namespaces/default/pods/p";
-    let exec = |script: &str| {
-        let command = format!("command=sh&command=-c&command={script}");
-        format!("{pod}/exec?stdout=1&stderr=1&container=c&{command}")
-    };
-    let binary = |bytes: &'static [u8]| Message::Binary(bytes.into());
-    for protocol in ["channel.k8s.io", ""] {
-        // What ended well is said by an end without a word.
-        let messages = heard(&cluster, &exec("echo+hi"), protocol).await;
-        assert_eq!(messages, [binary(b"\x01"), binary(b"\x01hi\n")], "{protocol}");
-    }
-    let messages = heard(&cluster, &exec("exit+3"), "channel.k8s.io").await;
-    let words = binary(b"\x03command terminated with non-zero exit code");
-    assert_eq!(messages, [binary(b"\x01"), words]);
-    let messages = heard(&cluster, &exec("echo+hi"), "base64.channel.k8s.io").await;
-    assert_eq!(messages, [Message::Text("1".into()), Message::Text("1aGkK".into())]);
-    let messages = heard(&cluster, &exec("echo+hi"), "v4.base64.channel.k8s.io").await;
-    assert_eq!(messages.len(), 3, "{messages:?}");
-    let log = format!("{pod}/log?container=c");
-    for (protocol, want) in [
-        ("", binary(b"first\n")),
-        ("binary.k8s.io", binary(b"first\n")),
-        ("base64.binary.k8s.io", Message::Text("Zmlyc3QK".into())),
-    ] {
-        let messages = heard(&cluster, &log, protocol).await;
-        assert_eq!(messages.last(), Some(&want), "{protocol}");
-        assert!(messages[..messages.len() - 1].iter().all(|it| it.is_empty()), "{messages:?}");
-    }
-    let watch = "/api/v1/namespaces/default/pods?watch=1&timeoutSeconds=1";
-    let messages = heard(&cluster, watch, "").await;
-    let Some(Message::Text(text)) = messages.first() else { panic!("{messages:?}") };
-    let event: Value = serde_json::from_str(text).unwrap();
-    assert_eq!(
-        (&event["type"], &event["object"]["metadata"]["name"]),
-        (&json!("ADDED"), &json!("p"))
-    );
-    Box::pin(cluster.embedded.shutdown()).await;
 }

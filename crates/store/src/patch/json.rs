@@ -3,9 +3,12 @@
 //! It is not taken to the letter: `replace` makes a member that is not there, `copy` of one that is
 //! not there makes a null, and numbers below zero count from the end of a list.
 
+use std::num::IntErrorKind;
+
 use lockstep_api::{
     Status,
     decode::{Operation, patch_operations},
+    quote::quoted,
 };
 use serde_json::Value;
 
@@ -62,16 +65,26 @@ impl Operations {
         let mut depth = depth_of(&document);
         for operation in &self.list {
             carry_out(&mut document, operation, &mut copied).map_err(super::unprocessable)?;
-            // An operation puts what is there, or a value of the patch, below the steps of its
-            // path.
-            let path = operation.path.as_deref().unwrap_or_default();
-            depth += path.split('/').count() + depth_of(&operation.value);
+            depth = depth_after(depth, operation);
             if depth > DEPTH_ESTIMATE_MAX {
                 depth = check_depth(&document)?;
             }
         }
         check_depth(&document)?;
         Ok(document)
+    }
+}
+
+/// How deep a document that was no deeper than `depth` can be after an operation.
+fn depth_after(depth: usize, operation: &Operation) -> usize {
+    let steps = |path: &Option<String>| path.as_deref().unwrap_or_default().matches('/').count();
+    match operation.op.as_deref() {
+        Some("add" | "replace") => depth.max(steps(&operation.path) + depth_of(&operation.value)),
+        // What is put somewhere else is as deep as before, below other steps.
+        Some("move" | "copy") => {
+            depth + steps(&operation.path).saturating_sub(steps(&operation.from))
+        }
+        _ => depth,
     }
 }
 
@@ -86,22 +99,30 @@ fn carry_out(
     if !known.contains(&op) {
         return Err(format!("Unexpected kind: {op}"));
     }
-    let Some(path) = operation.path.as_deref() else {
-        return Err(format!("{op} operation failed to decode path: {MISSING}"));
-    };
+    let path = || operation.path.as_deref().ok_or_else(|| pathless(op));
     let from = || {
+        let missing = "operation, missing from field";
         let from = operation.from.as_deref();
-        from.ok_or_else(|| format!("{op} operation failed to decode from: {MISSING}"))
+        from.ok_or_else(|| format!("{op} operation failed to decode from: {missing}: {MISSING}"))
     };
     let value = || operation.value.clone();
     match op {
-        "add" => add(document, path, value()),
-        "remove" => remove(document, path),
-        "replace" => replace(document, path, value()),
-        "test" => test(document, path, &operation.value),
+        "add" => add(document, path()?, value()),
+        "remove" => remove(document, path()?),
+        "replace" => replace(document, path()?, value()),
+        "test" => test(document, path()?, &operation.value),
         "move" => move_value(document, from()?, path),
         _ => copy(document, from()?, path, copied),
     }
+}
+
+/// What is said of an operation without a path.
+fn pathless(op: &str) -> String {
+    let why = match op {
+        "replace" | "test" | "move" => "operation missing path field: ",
+        _ => "",
+    };
+    format!("{op} operation failed to decode path: {why}{MISSING}")
 }
 
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
@@ -126,7 +147,7 @@ fn remove(document: &mut Value, path: &str) -> Result<(), String> {
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
-            return Err("replace operation value must be object or array".to_owned());
+            return Err("replace operation value must be object or array: %!w(<nil>)".to_owned());
         }
         *document = value;
         return Ok(());
@@ -160,7 +181,11 @@ fn test(document: &mut Value, path: &str, value: &Value) -> Result<(), String> {
     is_so.then_some(()).ok_or_else(|| format!("testing value {path} failed: test failed"))
 }
 
-fn move_value(document: &mut Value, from: &str, path: &str) -> Result<(), String> {
+fn move_value<'a>(
+    document: &mut Value,
+    from: &str,
+    path: impl Fn() -> Result<&'a str, String>,
+) -> Result<(), String> {
     let Some((parent, member)) = find(document, from) else {
         return Err(format!(
             "move operation does not apply: doc is missing from path: {from}: {MISSING}"
@@ -168,6 +193,7 @@ fn move_value(document: &mut Value, from: &str, path: &str) -> Result<(), String
     };
     let value = take(parent, &member)
         .map_err(|why| format!("error in move for path: '{member}': {why}"))?;
+    let path = path()?;
     let Some((parent, member)) = find(document, path) else {
         return Err(format!(
             "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
@@ -176,7 +202,12 @@ fn move_value(document: &mut Value, from: &str, path: &str) -> Result<(), String
     insert(parent, member, value).map_err(|why| format!("error in move for path: '{path}': {why}"))
 }
 
-fn copy(document: &mut Value, from: &str, path: &str, copied: &mut usize) -> Result<(), String> {
+fn copy<'a>(
+    document: &mut Value,
+    from: &str,
+    path: impl Fn() -> Result<&'a str, String>,
+    copied: &mut usize,
+) -> Result<(), String> {
     let Some((parent, member)) = find(document, from) else {
         return Err(format!(
             "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
@@ -185,6 +216,7 @@ fn copy(document: &mut Value, from: &str, path: &str, copied: &mut usize) -> Res
     let value = seen(parent, &member)
         .map_err(|why| format!("error in copy for from: '{from}': {why}"))?
         .clone();
+    let path = path()?;
     let Some((parent, member)) = find(document, path) else {
         return Err(format!(
             "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
@@ -228,9 +260,13 @@ fn find<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Strin
 
 /// The number of an element, of so many. The last one is also number -1.
 fn index(step: &str, count: usize) -> Result<usize, String> {
-    let Ok(number) = step.parse::<isize>() else {
-        return Err(format!("strconv.Atoi: parsing {step:?}: invalid syntax"));
-    };
+    let number = step.parse::<isize>().map_err(|error| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        format!("strconv.Atoi: parsing {}: {why}", quoted(step))
+    })?;
     let from_end = || count.checked_sub(number.unsigned_abs());
     let at = if number < 0 { from_end() } else { Some(number.unsigned_abs()) };
     at.filter(|at| *at < count).ok_or_else(|| {
@@ -248,8 +284,15 @@ fn seen<'a>(parent: &'a Value, step: &str) -> Result<&'a Value, String> {
 
 fn insert(parent: &mut Value, step: String, value: Value) -> Result<(), String> {
     if let Value::Array(items) = parent {
-        let at = if step == "-" { items.len() } else { index(&step, items.len() + 1)? };
-        items.insert(at, value);
+        let at = match &*step {
+            "-" => Ok(items.len()),
+            step => index(step, items.len() + 1),
+        };
+        let misfit = |why: String| match why.strip_prefix("strconv") {
+            Some(_) => format!("value was not a proper array index: '{step}': {why}"),
+            None => why,
+        };
+        items.insert(at.map_err(misfit)?, value);
     } else if let Value::Object(members) = parent {
         members.insert(step, value);
     }
@@ -289,197 +332,4 @@ fn depth_of(value: &Value) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::{OPERATIONS_MAX, parse};
-
-    fn patched(document: Value, patch: &Value) -> Result<Value, lockstep_api::Status> {
-        parse(patch.to_string().as_bytes())?.apply(document)
-    }
-
-    /// What patches make of one object.
-    fn check<const N: usize>(cases: [(Value, Result<Value, &str>); N]) {
-        for (patch, want) in cases {
-            let document = json!({"a": {"b": 1}, "l": [1, 2]});
-            let got = patched(document, &patch).map_err(|status| (status.code, status.message));
-            assert_eq!(got, want.map_err(|text| (422, text.to_owned())), "{patch}");
-        }
-    }
-
-    #[test]
-    fn operations_apply_or_say_why_not() {
-        check([
-            (
-                json!([{"op": "add", "path": "/a/c", "value": 2}]),
-                Ok(json!({"a": {"b": 1, "c": 2}, "l": [1, 2]})),
-            ),
-            (json!([{"op": "remove", "path": "/l/0"}]), Ok(json!({"a": {"b": 1}, "l": [2]}))),
-            (
-                json!([{"op": "add", "path": "/l/-", "value": 3}]),
-                Ok(json!({"a": {"b": 1}, "l": [1, 2, 3]})),
-            ),
-            (
-                json!([{"op": "test", "path": "/a/b", "value": 2}]),
-                Err("testing value /a/b failed: test failed"),
-            ),
-            (
-                json!([{"op": "test", "path": "/a/c", "value": null}]),
-                Ok(json!({"a": {"b": 1}, "l": [1, 2]})),
-            ),
-            (
-                json!([{"op": "test", "path": "/a/b", "value": null}]),
-                Err("testing value /a/b failed: test failed"),
-            ),
-            (
-                json!([{"op": "test", "path": "/a/c", "value": 1}]),
-                Err("testing value /a/c failed: test failed"),
-            ),
-            (
-                json!([{"op": "test", "path": "/x/c", "value": null}]),
-                Err("test operation does not apply: is missing path: /x/c: missing value"),
-            ),
-        ]);
-    }
-
-    #[test]
-    fn operations_on_what_is_not_there_say_so() {
-        check([
-            (
-                json!([{"op": "remove", "path": "/x"}]),
-                Err(
-                    "error in remove for path: '/x': Unable to remove nonexistent key: x: missing \
-                     value",
-                ),
-            ),
-            (
-                json!([{"op": "replace", "path": "/x/y", "value": 1}]),
-                Err("replace operation does not apply: doc is missing path: /x/y: missing value"),
-            ),
-            (
-                json!([{"op": "replace", "path": "/l/2", "value": 1}]),
-                Err("replace operation does not apply: doc is missing key: /l/2: missing value"),
-            ),
-            (
-                json!([{"op": "add", "path": "/l/x", "value": 1}]),
-                Err("error in add for path: '/l/x': strconv.Atoi: parsing \"x\": invalid syntax"),
-            ),
-            (
-                json!([{"op": "move", "from": "/a", "path": "/a/b"}]),
-                Err(
-                    "move operation does not apply: doc is missing destination path: /a/b: missing \
-                     value",
-                ),
-            ),
-            (json!([{"op": "explode", "path": "/a"}]), Err("Unexpected kind: explode")),
-            (json!([{"path": "/a"}]), Err("Unexpected kind: unknown")),
-            (
-                json!([{"op": "add", "path": "a", "value": 1}]),
-                Err("add operation does not apply: doc is missing path: \"a\": missing value"),
-            ),
-            (
-                json!([{"op": "add", "value": 1}]),
-                Err("add operation failed to decode path: missing value"),
-            ),
-            (
-                json!([{"op": "copy", "path": "/c"}]),
-                Err("copy operation failed to decode from: missing value"),
-            ),
-        ]);
-    }
-
-    #[test]
-    fn operations_are_not_taken_to_the_letter() {
-        let document = json!({"a": {"b": 1}, "l": [1, 2]});
-        for (patch, want) in [
-            (
-                json!([{"op": "replace", "path": "/a/c", "value": 2}]),
-                json!({"a": {"b": 1, "c": 2}, "l": [1, 2]}),
-            ),
-            (
-                json!([{"op": "copy", "from": "/a/x", "path": "/a/c"}]),
-                json!({"a": {"b": 1, "c": null}, "l": [1, 2]}),
-            ),
-            (
-                json!([{"op": "add", "path": "/a/c"}, {"op": "replace", "path": "/a/b"}]),
-                json!({"a": {"b": null, "c": null}, "l": [1, 2]}),
-            ),
-            (json!([{"op": "test", "path": "/a/c"}]), document.clone()),
-            (
-                json!([{"op": "replace", "path": "/l/-1", "value": 3}]),
-                json!({"a": {"b": 1}, "l": [1, 3]}),
-            ),
-            (
-                json!([{"op": "add", "path": "/l/-1", "value": 3}]),
-                json!({"a": {"b": 1}, "l": [1, 2, 3]}),
-            ),
-            (json!([{"op": "remove", "path": "/l/-2"}]), json!({"a": {"b": 1}, "l": [2]})),
-            (json!([{"op": "replace", "path": "", "value": {"c": 1}}]), json!({"c": 1})),
-            (
-                json!([{"op": "add", "path": "x/a/~1~01", "value": 3}]),
-                json!({"a": {"b": 1, "/~1": 3}, "l": [1, 2]}),
-            ),
-        ] {
-            assert_eq!(patched(document.clone(), &patch).unwrap(), want, "{patch}");
-        }
-    }
-
-    #[test]
-    fn operations_on_owners_are_known() {
-        for (path, is_known) in [
-            ("", true),
-            ("/metadata", true),
-            ("/metadata/managedFields", true),
-            ("x/metadata/managedFields/0", true),
-            ("/metadata/name", false),
-            ("/metadata/managedFields~1x", false),
-            ("/spec/managedFields", false),
-        ] {
-            for patch in [
-                json!([{"op": "add", "path": path}]),
-                json!([{"op": "copy", "path": "/a", "from": path}]),
-            ] {
-                let operations = parse(patch.to_string().as_bytes()).unwrap();
-                assert_eq!(operations.name_owners(), is_known, "{patch}");
-            }
-        }
-    }
-
-    #[test]
-    fn malformed_and_oversized_patches_are_refused() {
-        let many: Vec<Value> =
-            (0..=OPERATIONS_MAX).map(|_| json!({"op": "remove", "path": "/a"})).collect();
-        for (body, code) in [
-            (json!({"op": "add"}), 400),
-            (json!([{"op": "add", "path": 1}]), 400),
-            (Value::Array(many), 413),
-        ] {
-            assert_eq!(parse(body.to_string().as_bytes()).unwrap_err().code, code);
-        }
-    }
-
-    #[test]
-    fn copies_cannot_grow_an_object_without_bound() {
-        let copies: Vec<Value> =
-            (0..60).map(|_| json!({"op": "copy", "from": "/a", "path": "/a/-"})).collect();
-        let status = patched(json!({"a": [1]}), &Value::Array(copies)).unwrap_err();
-        assert_eq!(status.code, 422);
-        let text = "x".repeat(10_000);
-        let copies: Vec<Value> = (0..1_000)
-            .map(|at| json!({"op": "copy", "from": "/a", "path": format!("/b{at}")}))
-            .collect();
-        let status = patched(json!({"a": text}), &Value::Array(copies)).unwrap_err();
-        assert!(status.message.starts_with("Unable to complete the copy"), "{}", status.message);
-    }
-
-    #[test]
-    fn moves_cannot_nest_an_object_without_bound() {
-        let mut moves = Vec::new();
-        for _ in 0..3_000 {
-            moves.push(json!({"op": "add", "path": "/b", "value": {}}));
-            moves.push(json!({"op": "move", "from": "/a", "path": "/b/a"}));
-            moves.push(json!({"op": "move", "from": "/b", "path": "/a"}));
-        }
-        assert_eq!(patched(json!({"a": {}}), &Value::Array(moves)).unwrap_err().code, 422);
-    }
-}
+mod tests;

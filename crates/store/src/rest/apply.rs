@@ -49,7 +49,7 @@ pub fn apply(
         applied(scene, sub, config, (&current, old.managed()), validation)?;
     update::check_address(scene, name, &object)?;
     update::check_preconditions(scene, name, &object, old)?;
-    let owners = Owners::Known(managed);
+    let owners = Owners::Applied(managed);
     let mut plan = update::replace(scene, sub, (old, &current), object, owners)?;
     plan.warnings.splice(0..0, warnings);
     Ok(plan)
@@ -78,7 +78,7 @@ fn apply_new(
     update::check_address(scene, name, &object)?;
     // There is none yet, so which one was meant makes no difference.
     metadata::metadata(&mut object).remove("resourceVersion");
-    let mut plan = create::create_owned(scene, object, Owners::Known(managed))?;
+    let mut plan = create::create_owned(scene, object, Owners::Applied(managed))?;
     plan.warnings.splice(0..0, warnings);
     Ok(plan)
 }

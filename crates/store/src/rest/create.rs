@@ -42,7 +42,7 @@ pub(super) fn create_owned(
     let name = settle_name(scene, &mut object);
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
-    let is_applied = matches!(owners, Owners::Known(_));
+    let is_applied = matches!(owners, Owners::Applied(_));
     let managed = owners.of_new(scene, &object);
     let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
     warnings.extend(accept(scene, &mut object, &name, &mut checks)?);

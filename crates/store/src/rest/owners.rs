@@ -18,8 +18,10 @@ const FIELD: &str = "managedFields";
 pub(super) enum Owners {
     /// From what the write changes, and from what its request says of them.
     Stated(Stated),
-    /// They were found already.
-    Known(Vec<u8>),
+    /// They were found already, for a configuration that was applied: that cannot do without.
+    Applied(Vec<u8>),
+    /// They were found already, for another write.
+    Found(Vec<u8>),
 }
 
 impl Owners {
@@ -33,7 +35,7 @@ impl Owners {
     /// The owners of a new object, which is defaulted and complete.
     pub(super) fn of_new(self, scene: &Scene<'_>, object: &Json) -> Vec<u8> {
         match (self, scene.manager) {
-            (Self::Known(managed), _) => managed,
+            (Self::Applied(managed) | Self::Found(managed), _) => managed,
             (Self::Stated(_), None) => Vec::new(),
             (Self::Stated(stated), Some(manager)) => write_as(scene, manager, None, |writer| {
                 writer.created(&blank(scene.resource), object, stated)
@@ -51,7 +53,7 @@ impl Owners {
         known: &'a [u8],
     ) -> Cow<'a, [u8]> {
         match (self, scene.manager) {
-            (Self::Known(managed), _) => Cow::Owned(managed),
+            (Self::Applied(managed) | Self::Found(managed), _) => Cow::Owned(managed),
             (Self::Stated(_), None) => Cow::Borrowed(known),
             (Self::Stated(stated), Some(manager)) => {
                 // Only who writes the whole object can say who owns it.

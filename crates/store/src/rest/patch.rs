@@ -7,7 +7,7 @@ use super::{
     owners::{self, Owners},
     update,
 };
-use crate::patch::Patch;
+use crate::patch::{Patch, Refused};
 
 /// Plans the change of the object `name`, or of the part `sub` names, by a patch.
 pub fn patch(
@@ -28,8 +28,12 @@ pub fn patch(
     let mut patched = if patch.names_owners() {
         whole()
     } else {
-        // Who is told of the patched object sees all of it.
-        patch.apply(scene.resource, &current, validation).or_else(|_| whole())
+        match patch.outcome(scene.resource, &current, validation) {
+            Ok(patched) => Ok(patched),
+            Err(Refused::Patch(status)) => Err(status),
+            // Who is told of the patched object sees all of it.
+            Err(Refused::Outcome(_)) => whole(),
+        }
     }?;
     update::check_preconditions(scene, name, &patched.object, old)?;
     let owners = Owners::stated(&mut patched.object);

@@ -62,7 +62,10 @@ pub fn scale(
     places.apply(&mut object, &wanted);
     let api_version = scene.resource.api_version();
     let managers = managers.with_scale(Managers::decode(&known), &api_version, &replicas);
-    let owners = Owners::Known(managers.encode());
+    let owners = match scaling {
+        Scaling::Applied(_) => Owners::Applied(managers.encode()),
+        Scaling::Replaced(_) | Scaling::Patched(_) => Owners::Found(managers.encode()),
+    };
     let mut plan = update::replace(scene, None, (old, &current), object, owners)?;
     plan.warnings.splice(0..0, warnings);
     Ok(plan)

@@ -18,7 +18,7 @@ pub(super) fn draft(
     needs_owners: bool,
     old: Option<&Object>,
 ) -> Result<Draft, Status> {
-    let size_max = SIZE_MAX + spent_on_base64(scene, &object);
+    let size_max = SIZE_MAX + spent_on_json(scene, &object);
     // What is too large already must not get larger.
     let size_max = size_max.max(old.map_or(0, |old| old.body.len()));
     let draft = scene.draft(object, managed);
@@ -31,15 +31,29 @@ pub(super) fn draft(
     Ok(draft.without_owners())
 }
 
-/// By how much the JSON of an object is larger than its bytes, where it has many.
-fn spent_on_base64(scene: &Scene<'_>, object: &Json) -> usize {
-    let member = match (&*scene.resource.group, &*scene.resource.plural) {
-        ("", "secrets") => "data",
-        ("", "configmaps") => "binaryData",
-        _ => return 0,
+/// By how much the JSON of an object is larger than its bytes, where it has many: Base64 has four
+/// letters for three of them, and quotes and line breaks have escapes.
+fn spent_on_json(scene: &Scene<'_>, object: &Json) -> usize {
+    let sum = |member: &str, spent: fn(&str) -> usize| -> usize {
+        let values = object.get(member).and_then(Value::as_object).into_iter().flatten();
+        values.filter_map(|(_, value)| value.as_str()).map(spent).sum()
     };
-    let values = object.get(member).and_then(Value::as_object).into_iter().flatten();
-    values.map(|(_, value)| value.as_str().map_or(0, str::len) / 4).sum()
+    let on_base64 = |text: &str| text.len() / 4;
+    match (&*scene.resource.group, &*scene.resource.plural) {
+        ("", "secrets") => sum("data", on_base64),
+        ("", "configmaps") => sum("binaryData", on_base64) + sum("data", spent_on_escapes),
+        _ => 0,
+    }
+}
+
+/// By how much a text is longer in JSON.
+fn spent_on_escapes(text: &str) -> usize {
+    let escape = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.bytes().map(escape).sum()
 }
 
 #[cfg(test)]
@@ -95,7 +109,19 @@ mod tests {
         // As many bytes as a secret may have take a third more as they are written.
         let data = json!({"k": "A".repeat((1 << 20) / 3 * 4)});
         let note = json!({"note": "x".repeat(250 << 10)});
-        let secret = json!({"metadata": {"name": "s", "annotations": note}, "data": data});
+        let secret = json!({"metadata": {"name": "s", "annotations": note.clone()}, "data": data});
         world.create("secrets", "n", secret).unwrap();
+        // So do quotes and line breaks.
+        let data = json!({"k": "\"\n\u{1}a".repeat(1 << 18)});
+        let map = json!({"metadata": {"name": "m", "annotations": note}, "data": data});
+        world.create("configmaps", "n", map).unwrap();
+    }
+
+    #[test]
+    fn what_is_spent_on_escapes_is_known() {
+        for text in ["", "plain", "\"quoted\"\\", "\n\r\t\u{8}\u{c}", "\0\u{1f}\u{7f}é\u{2028}"] {
+            let encoded = serde_json::to_string(text).unwrap().len() - 2;
+            assert_eq!(super::spent_on_escapes(text), encoded - text.len(), "{text:?}");
+        }
     }
 }

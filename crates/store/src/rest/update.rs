@@ -66,7 +66,7 @@ pub(super) fn replace(
     }
     scene.strategy().fill_defaults(&mut object);
     decode::complete(scene.resource, &mut object);
-    let is_applied = matches!(owners, Owners::Known(_));
+    let is_applied = matches!(owners, Owners::Applied(_));
     let managed = owners.of_changed(scene, sub, (old_json, &object), old.managed());
     let mut warnings = Vec::from_iter(metadata::unite_owners(&mut object, Found::Made));
     let check = match sub {

@@ -193,7 +193,8 @@ async fn listen(
             Message::Close(_) => return,
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => continue,
         };
-        let Some(opened) = channels.opened(&bytes) else { return };
+        // What cannot be read is no reason to end: that would end the command.
+        let Some(opened) = channels.opened(&bytes) else { continue };
         match channels.hear(&opened) {
             Heard::Input(bytes) => {
                 // A process that reads no more leaves what is written unread, and goes on.
