@@ -225,11 +225,12 @@ impl Suite {
         Ok(child)
     }
 
-    /// Runs a command line on a terminal of its own and types `stdin` there. All that the terminal
-    /// shows is what it wrote.
+    /// Runs a command line on a terminal of its own, of 31 rows and 97 columns, and types `stdin`
+    /// there. All that the terminal shows is what it wrote.
     pub(crate) fn on_a_terminal(&self, line: &str, stdin: &str) -> Done {
         let mut script = Command::new("script");
-        script.args(["-qec", &shell::shown(&self.command(&split(line), &[])), "/dev/null"]);
+        let line = shell::shown(&self.command(&split(line), &[]));
+        script.args(["-qec", &format!("stty rows 31 cols 97; exec {line}"), "/dev/null"]);
         script.envs(self.environment.iter().map(|(name, value)| (name, value)));
         script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         match script.spawn() {

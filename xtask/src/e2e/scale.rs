@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 /// How much memory the server may have in use at the end, in MiB: a build for development has far
 /// less, and what grows with each request has more.
-const MEMORY_MAX: u64 = 1_024;
+const MEMORY_MAX: u64 = 768;
 
 /// Check 67.
 pub(crate) fn run(binary: &Path) -> Result<Summary> {

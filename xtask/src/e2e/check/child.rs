@@ -12,7 +12,7 @@ use super::Done;
 use crate::shell;
 
 /// How long one run of a command may take before it counts as stuck.
-const STUCK: Duration = Duration::from_secs(120);
+const STUCK: Duration = Duration::from_secs(300);
 
 /// How long a command that is left running may take to write what is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

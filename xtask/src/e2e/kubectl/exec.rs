@@ -66,8 +66,11 @@ fn commands(suite: &mut Suite) {
 /// A command that has a terminal, as large as the one kubectl runs on.
 fn terminals(suite: &mut Suite) {
     suite.prove("exec -it: a terminal", |suite| {
-        let done = suite.on_a_terminal("exec -it shell -- sh -c 'tty; exit 6'", "");
-        let is_right = done.code == 6 && done.out.contains("/dev/pts/");
+        let script =
+            "tty; for i in $(seq 50); do stty size | grep 31.97 && exit 6; sleep 0.1; done";
+        let done = suite.on_a_terminal(&format!("exec -it shell -- sh -c '{script}'"), "");
+        let is_right =
+            done.code == 6 && done.out.contains("/dev/pts/") && done.out.contains("31 97");
         is_right.then_some(()).ok_or_else(|| format!("{done:?}"))
     });
     suite.prove("exec -it: what is typed is run", |suite| {
