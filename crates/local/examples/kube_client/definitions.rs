@@ -103,5 +103,5 @@ async fn end(client: &Client) -> Outcome {
     let uid = definitions.get(NAME).await?.uid().ok_or("no UID")?;
     definitions.delete(NAME, &DeleteParams::default()).await?;
     await_condition(definitions, NAME, conditions::is_deleted(&uid)).await?;
-    refused(sails(client).get("jib").await, 404, "could not find the requested resource")
+    refused(sails(client).get("jib").await, 404, "not found")
 }

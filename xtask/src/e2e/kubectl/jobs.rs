@@ -92,7 +92,7 @@ fn tell(suite: &mut Suite, story: &Story) {
     suite.check(&title("its pods go with it"), left.within(20));
 }
 
-/// A Job of one container, with more of a spec of its own and one of its pods.
+/// A Job of one container with a folder `/d`, with more of a spec of its own and one of its pods.
 fn job(name: &str, spec: &str, pod: &str, script: &str) -> String {
     format!(
         "apiVersion: batch/v1
@@ -103,7 +103,12 @@ spec:
 {spec}  template:
     spec:
       restartPolicy: Never
-{pod}      containers: [{{name: main, image: busybox, command: [sh, -c, {script:?}]}}]
+      volumes: [{{name: d, emptyDir: {{}}}}]
+{pod}      containers:
+      - name: main
+        image: busybox
+        command: [sh, -c, {script:?}]
+        volumeMounts: [{{name: d, mountPath: /d}}]
 "
     )
 }
@@ -159,7 +164,9 @@ fn with_a_sidecar(suite: &mut Suite) {
 
 /// What becomes of the pods of a Job that is deleted.
 fn deleted(suite: &mut Suite) {
-    let slow = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.1; done";
+    // It ends when it is asked to and told that it may.
+    let slow = "trap 'until test -e /d/go; do sleep 0.1; done; exit 0' TERM; while :; do sleep 0.1; \
+                done";
     suite.check("53 a Job with a slow pod", create(&job("slow", "", "", slow)));
     suite.check("53 runs", wait("jsonpath={.status.ready}=1 job/slow"));
     let line = "jsonpath={.type} {.object.metadata.finalizers}{\"\\n\"}";
@@ -167,10 +174,13 @@ fn deleted(suite: &mut Suite) {
         suite.start_past(&format!("get job slow -w --output-watch-events -o '{line}'"), "ADDED ");
     let delete = Check::new("delete job slow --cascade=foreground --wait=false").out("deleted");
     suite.check("53 delete it in the foreground", delete);
-    let pod = Check::new("get pods -l job-name=slow").out("Terminating");
+    let pod = Check::new("get pods -l job-name=slow").out("Terminating").within(10);
     suite.check("53 its pod goes first", pod);
     let stays = Check::new("get job slow -o jsonpath={.metadata.finalizers}");
     suite.check("53 it stays until then", stays.out_is(r#"["foregroundDeletion"]"#));
+    let pod = suite.ask("get pods -l job-name=slow -o name").out;
+    let go = Check::new(&format!("exec {} -- touch /d/go", pod.trim()));
+    suite.check("53 its pod may go", go);
     suite.prove("53 and goes then", |_| {
         let watch = watch.map_err(|error| error.to_string())?;
         let seen = interrupt_after(watch, "DELETED").out;
