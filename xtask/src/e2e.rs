@@ -8,6 +8,7 @@ mod differential;
 mod kubectl;
 mod pytorch;
 mod restart;
+mod scale;
 mod unprivileged;
 pub(crate) mod up;
 mod valkey;
@@ -45,6 +46,8 @@ enum Suite {
     Crash,
     /// `down` and `up`, kill -9 and `up`, again and again while pods run.
     Restart,
+    /// A thousand Jobs from one file, two hundred watches at a time.
+    Scale,
     /// Pods as an unprivileged user, with user namespaces and without.
     Unprivileged,
     /// A training with PyTorch, where that can be installed.
@@ -67,6 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Suite::Differential,
         Suite::Crash,
         Suite::Restart,
+        Suite::Scale,
         Suite::Valkey,
         Suite::Unprivileged,
         Suite::Pytorch,
@@ -83,6 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             Suite::Clients => clients::run(&binary),
             Suite::Crash => crash::run(&binary),
             Suite::Restart => restart::run(&binary),
+            Suite::Scale => scale::run(&binary),
             Suite::Unprivileged => unprivileged::run(&binary),
             Suite::Pytorch => pytorch::run(&binary),
             Suite::Conformance => conformance::run(&binary),

@@ -62,6 +62,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Sends a signal to a process.
+pub(crate) fn signal(pid: u32, name: &str) -> Result<()> {
+    output(Command::new("kill").arg(format!("-{name}")).arg(pid.to_string())).map(drop)
+}
+
 /// A command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
     let mut words = vec![quoted(&command.get_program().to_string_lossy())];

@@ -62,6 +62,13 @@ func connect() (*clients, error) {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "inside" {
+		if err := inside(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		return
+	}
 	c, err := connect()
 	if err != nil {
 		fmt.Printf("FAIL\ta client\t%q\n", err.Error())
@@ -77,6 +84,8 @@ func main() {
 	c.apply()
 	c.rights()
 	c.jobSets()
+	c.definitions()
+	c.fromInside()
 	c.informers()
 	c.leaders()
 	c.commands()

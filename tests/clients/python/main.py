@@ -19,6 +19,7 @@ def main():
     objects.change(core, batch)
     objects.read(core)
     watches.streams(core)
+    watches.running(batch, client.CustomObjectsApi())
     watches.informers(core)
     anything = report.check("65 discovery", dynamic_client.discovered)
     dynamic_client.objects(anything)

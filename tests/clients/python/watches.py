@@ -7,6 +7,8 @@ from kubernetes import client, informer, watch
 from kubernetes.leaderelection import electionconfig, leaderelection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
+import dynamic_client
+import objects as jobs
 from report import check, has, refused, same, until
 
 NS = "default"
@@ -69,6 +71,40 @@ def streams(core):
         return seen
     check("42 what no longer matches is gone", lambda: same(moves(), ["ADDED", "DELETED"]))
     core.delete_namespaced_config_map("w2", NS)
+
+
+def running(batch, custom):
+    """Jobs from their creation to their end, and what is no built-in kind."""
+    def job():
+        watcher, seen = watch.Watch(), []
+        batch.create_namespaced_job(NS, jobs.job("watched-job", "true"))
+        for event in watcher.stream(batch.list_namespaced_job, NS, timeout_seconds=60,
+                                    field_selector="metadata.name=watched-job"):
+            status = event["object"].status
+            seen.append((event["type"], status.succeeded))
+            conditions = {c.type for c in status.conditions or []}
+            if event["type"] != "DELETED" and "Complete" in conditions:
+                batch.delete_namespaced_job("watched-job", NS, propagation_policy="Background")
+            elif event["type"] == "DELETED":
+                watcher.stop()
+        return [seen[0][0], *seen[-2:]]
+    check("42 a Job until it is gone", lambda: same(job(), [
+        "ADDED", ("MODIFIED", 1), ("DELETED", 1)]))
+    kind = ("jobset.x-k8s.io", "v1alpha2", NS, "jobsets")
+    def sets():
+        watcher, states = watch.Watch(), []
+        custom.create_namespaced_custom_object(*kind, dynamic_client.jobset("watched-set"))
+        for event in watcher.stream(custom.list_namespaced_custom_object, *kind,
+                                    timeout_seconds=60,
+                                    field_selector="metadata.name=watched-set"):
+            states.append((event["type"], event["object"].get("status", {}).get("terminalState")))
+            if states[-1] == ("MODIFIED", "Completed"):
+                custom.delete_namespaced_custom_object(*kind, "watched-set")
+            elif event["type"] == "DELETED":
+                watcher.stop()
+        return [states[0], states[-1]]
+    check("42 a custom object until it is gone", lambda: same(sets(), [
+        ("ADDED", None), ("DELETED", "Completed")]))
 
 
 def informers(core):

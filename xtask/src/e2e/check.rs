@@ -1,8 +1,10 @@
 //! Checks of commands: what to run, what must come of it, and how long that may take.
 
+mod child;
+
 use std::{
     ffi::OsString,
-    io::{Read, Write},
+    io::Read,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -11,10 +13,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+pub(crate) use self::child::{finish, interrupt_after};
 use crate::shell;
-
-/// How long one run of a command may take before it counts as stuck.
-const STUCK: Duration = Duration::from_secs(120);
 
 /// What a command did.
 #[derive(Clone, Debug, Default)]
@@ -225,6 +225,20 @@ impl Suite {
         Ok(child)
     }
 
+    /// Runs a command line on a terminal of its own, of 31 rows and 97 columns, and types `stdin`
+    /// there. All that the terminal shows is what it wrote.
+    pub(crate) fn on_a_terminal(&self, line: &str, stdin: &str) -> Done {
+        let mut script = Command::new("script");
+        let line = shell::shown(&self.command(&split(line), &[]));
+        script.args(["-qec", &format!("stty rows 31 cols 97; exec {line}"), "/dev/null"]);
+        script.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        match script.spawn() {
+            Ok(child) => finish(child, stdin),
+            Err(error) => Done { code: -1, err: error.to_string(), ..Done::default() },
+        }
+    }
+
     /// How many checks passed and failed; a failure is an error.
     pub(crate) fn finish(self) -> Summary {
         let summary = Summary {
@@ -279,43 +293,6 @@ impl Summary {
         self.passed += other.passed;
         self.failed.extend(other.failed);
     }
-}
-
-/// Waits for a child and collects what it wrote; one that takes too long is killed.
-pub(crate) fn finish(mut child: Child, stdin: &str) -> Done {
-    if let Some(mut input) = child.stdin.take() {
-        // A command that does not read its input is no failure of the check.
-        drop(input.write_all(stdin.as_bytes()));
-    }
-    let collect = |stream: Option<Box<dyn Read + Send>>| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            if let Some(mut stream) = stream {
-                drop(stream.read_to_end(&mut bytes));
-            }
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    };
-    let out = collect(child.stdout.take().map(|stream| Box::new(stream) as _));
-    let err = collect(child.stderr.take().map(|stream| Box::new(stream) as _));
-    let deadline = Instant::now() + STUCK;
-    let code = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break code(status),
-            Ok(None) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-            _ => {
-                drop(child.kill());
-                drop(child.wait());
-                break -1;
-            }
-        }
-    };
-    Done { code, out: out.join().unwrap_or_default(), err: err.join().unwrap_or_default() }
-}
-
-fn code(status: std::process::ExitStatus) -> i32 {
-    use std::os::unix::process::ExitStatusExt;
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
 fn excerpt(text: &str) -> String {

@@ -1,11 +1,14 @@
 //! Unmodified kubectl against `lockstep up`. The numbers in the names are those of the acceptance
 //! suite in the API server's specification.
 
+mod applies;
 mod cronjobs;
+mod definitions;
 mod exec;
 mod imperative;
 mod jobs;
 mod jobsets;
+mod lives;
 mod objects;
 pub(crate) mod pods;
 mod quotas;
@@ -32,10 +35,16 @@ pub(crate) enum Part {
     Server,
     /// Objects from files.
     Objects,
+    /// Server-side apply, and dry runs.
+    Applies,
+    /// Kinds that users define.
+    Definitions,
     /// Watches.
     Watches,
     /// Pods.
     Pods,
+    /// Pods, from their creation to their end.
+    Lives,
     /// Jobs.
     Jobs,
     /// JobSets.
@@ -63,6 +72,7 @@ pub(crate) enum Part {
 pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
     use clap::ValueEnum;
     let parts = if parts.is_empty() { Part::value_variants() } else { parts };
+    kubectl::note_of_newer();
     let mut summary = Summary::default();
     for version in kubectl::VERSIONS {
         let program = kubectl::binary(version)?;
@@ -72,12 +82,20 @@ pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
         suite.set("KUBECONFIG", up.kubeconfig());
         // Its own home, so that no discovery cache of an earlier run hides a request.
         suite.set("HOME", folder.path());
+        // It takes a minute, in which the others are run.
+        let quiet = match parts.contains(&Part::Watches) {
+            true => Some(watches::Quiet::start(&suite)?),
+            false => None,
+        };
         for part in parts {
             match part {
                 Part::Server => server::checks(&mut suite),
                 Part::Objects => objects::checks(&mut suite),
+                Part::Applies => applies::checks(&mut suite),
+                Part::Definitions => definitions::checks(&mut suite),
                 Part::Watches => watches::checks(&mut suite),
                 Part::Pods => pods::checks(&mut suite),
+                Part::Lives => lives::checks(&mut suite),
                 Part::Jobs => jobs::checks(&mut suite),
                 Part::Jobsets => jobsets::checks(&mut suite),
                 Part::Imperative => imperative::checks(&mut suite),
@@ -89,6 +107,9 @@ pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
                 Part::Usage => usage::checks(&mut suite),
                 Part::Strangers => server::strangers(&mut suite, &up.kubeconfig(), folder.path()),
             }
+        }
+        if let Some(quiet) = quiet {
+            quiet.checks(&mut suite);
         }
         let said = up.said();
         let stopped = up.stop();

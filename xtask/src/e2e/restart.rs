@@ -36,9 +36,11 @@ pub(crate) fn run(binary: &Path) -> Result<Summary> {
     suite.set("KUBECONFIG", data.join("kubeconfig"));
     suite.set("HOME", folder.path());
     let mut up = Up::start(binary, &data, &["--port", "0"])?;
+    let before = version(&suite);
     for round in 1..=ROUNDS {
         up = stopped(&mut suite, binary, &data, up, round)?;
     }
+    history(&mut suite, before);
     for round in 1..=ROUNDS {
         up = killed(&mut suite, binary, &data, up, round)?;
     }
@@ -73,6 +75,30 @@ fn stopped(suite: &mut Suite, binary: &Path, data: &Path, up: Up, round: usize) 
         again.as_ref().map(drop).map_err(ToString::to_string)
     });
     again
+}
+
+/// What happened before the server was started anew is not remembered, and watchers are told so.
+fn history(suite: &mut Suite, before: u64) {
+    suite.prove("versions go on where they were", |suite| {
+        let now = version(suite);
+        let is_right = 0 < before && before < now;
+        is_right.then_some(()).ok_or_else(|| format!("{before} before and {now} now"))
+    });
+    for what in ["api/v1/pods", "apis/batch/v1/jobs"] {
+        let path = format!("/{what}?watch=true&timeoutSeconds=5&allowWatchBookmarks=true");
+        let watch = Check::new(&format!("get --raw '{path}&resourceVersion={before}'"));
+        let watch = watch.out("\"type\":\"ERROR\"").out("\"code\":410").out("\"Expired\"");
+        let watch = watch.out_lacks("BOOKMARK");
+        suite.check(&format!("42 a watch of {what} from before: 410"), watch);
+    }
+}
+
+/// The version of everything there is.
+fn version(suite: &Suite) -> u64 {
+    let list = suite.ask("get --raw /api/v1/namespaces/kube-public/configmaps").out;
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap_or_default();
+    let version = list["metadata"]["resourceVersion"].as_str();
+    version.and_then(|version| version.parse().ok()).unwrap_or_default()
 }
 
 /// Kills the server while it starts pods.

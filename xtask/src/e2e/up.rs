@@ -103,7 +103,7 @@ impl Up {
 
     /// Asks it to stop and waits until it has.
     pub(crate) fn stop(mut self) -> Result<ExitStatus> {
-        self.signal("TERM")?;
+        shell::signal(self.pid(), "TERM")?;
         let asked = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait()? {
@@ -114,12 +114,6 @@ impl Up {
             }
             thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    fn signal(&self, name: &str) -> Result<()> {
-        let mut kill = Command::new("kill");
-        kill.arg(format!("-{name}")).arg(self.pid().to_string());
-        shell::output(&mut kill).map(drop)
     }
 }
 

@@ -3,6 +3,7 @@
 //! acceptance suite in the API server's specification.
 #![expect(clippy::print_stdout, reason = "what it prints is counted by xtask")]
 
+mod definitions;
 mod objects;
 mod pods;
 mod report;
@@ -31,6 +32,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut report = Report::default();
     objects::checks(&mut report, &client).await;
     watches::checks(&mut report, &client).await;
+    definitions::checks(&mut report, &client).await;
     pods::checks(&mut report, &client).await;
     // Upgraded connections need a connection to upgrade.
     if !is_in_process {

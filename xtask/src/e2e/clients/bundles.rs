@@ -40,8 +40,39 @@ pub(super) fn run(binary: &Path) -> Result<Summary> {
                 format!("apply --server-side --force-conflicts -k {}/crd", folder.display());
             let check = Check::new(&apply).out("serverside-applied");
             suite.check(&format!("definitions of {name}"), check);
+            // Those that are built in as well: each says that it is served.
+            let wait = "wait --for=condition=Established --timeout=60s";
+            let wait = Check::new(&format!("{wait} -k {}/crd", folder.display()));
+            suite.check(&format!("definitions of {name} are served"), wait.out("condition met"));
         }
+        topology(suite);
     })
+}
+
+/// An object of a kind that only Kueue's bundle defines.
+fn topology(suite: &mut Suite) {
+    let levels = |label: &str| {
+        format!(
+            "apiVersion: kueue.x-k8s.io/v1beta1
+kind: Topology
+metadata: {{name: racks}}
+spec:
+  levels: [{{nodeLabel: {label:?}}}, {{nodeLabel: kubernetes.io/hostname}}]
+"
+        )
+    };
+    let apply = |text: &str| Check::new("apply -f -").stdin(text);
+    let named = "topology.kueue.x-k8s.io/racks";
+    let rack = levels("example.com/rack");
+    suite.check("a Topology", apply(&rack).out_is(&format!("{named} created")));
+    suite.check("a Topology again", apply(&rack).out_is(&format!("{named} unchanged")));
+    let get = "get topology racks -o jsonpath={.spec.levels[*].nodeLabel}";
+    let get = Check::new(get).out_is("example.com/rack kubernetes.io/hostname");
+    suite.check("it is there", get);
+    let wrong = apply(&levels("kubernetes.io/hostname")).code(1);
+    let wrong = wrong.err("the kubernetes.io/hostname label can only be used at the");
+    suite.check("a Topology that breaks a rule", wrong);
+    suite.check("it goes", Check::new("delete topology racks").out("deleted"));
 }
 
 /// What `lockstep manifests` prints. A Deployment is the one thing of it that an embedded cluster,

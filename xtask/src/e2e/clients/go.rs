@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// Its source. The names of the modules and their versions are in `go.mod`.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
+    ("definitions.go", include_str!("../../../../tests/clients/go/definitions.go")),
     ("go.mod", include_str!("../../../../tests/clients/go/go.mod")),
     ("informers.go", include_str!("../../../../tests/clients/go/informers.go")),
     ("main.go", include_str!("../../../../tests/clients/go/main.go")),

@@ -34,6 +34,7 @@ pub(super) fn checks(suite: &mut Suite, folder: &Path) {
     let ready = Check::new("wait --for=condition=Ready pod/shell --timeout=30s");
     suite.check("it is ready", ready.out("condition met"));
     commands(suite);
+    terminals(suite);
     files(suite, folder);
     main_process(suite);
     ports(suite);
@@ -60,6 +61,24 @@ fn commands(suite: &mut Suite) {
     suite.check("no such container", container.err("container nobody is not valid for pod shell"));
     let nobody = Check::new("exec nobody -- date").code(1).err("pods \"nobody\" not found");
     suite.check("no such pod", nobody);
+}
+
+/// A command that has a terminal, as large as the one kubectl runs on.
+fn terminals(suite: &mut Suite) {
+    suite.prove("exec -it: a terminal", |suite| {
+        let script =
+            "tty; for i in $(seq 50); do stty size | grep 31.97 && exit 6; sleep 0.1; done";
+        let done = suite.on_a_terminal(&format!("exec -it shell -- sh -c '{script}'"), "");
+        let is_right =
+            done.code == 6 && done.out.contains("/dev/pts/") && done.out.contains("31 97");
+        is_right.then_some(()).ok_or_else(|| format!("{done:?}"))
+    });
+    suite.prove("exec -it: what is typed is run", |suite| {
+        let typed = "echo sum-$((40+2))\nexit 5\n";
+        let done = suite.on_a_terminal("exec -it shell -- sh", typed);
+        let is_right = done.code == 5 && done.out.contains("sum-42\r\n");
+        is_right.then_some(()).ok_or_else(|| format!("{done:?}"))
+    });
 }
 
 fn files(suite: &mut Suite, folder: &Path) {

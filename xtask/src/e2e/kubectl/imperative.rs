@@ -32,6 +32,7 @@ pub(super) fn checks(suite: &mut Suite) {
     suite.check("create serviceaccount", account.out_is("serviceaccount/made created"));
     let class = Check::new("create priorityclass made --value=7 --description=seven");
     suite.check("create priorityclass", class.out("made created"));
+    exposing(suite);
     suite.check("62 may I", Check::new("auth can-i create pods").out_is("yes"));
     suite.check("62 what may I", Check::new("auth can-i --list").out("*.*"));
     suite.check("62 who am I", Check::new("auth whoami").out("kubernetes-admin"));
@@ -39,6 +40,34 @@ pub(super) fn checks(suite: &mut Suite) {
     let bad = Check::new("create namespace Not_Valid").code(1).err("metadata.name: Invalid value");
     suite.check("a bad name in protobuf", bad);
     suite.check("clean up", Check::new("delete job/made ns/made priorityclass/made").out("made"));
+}
+
+/// What is changed and looked at without a file.
+fn exposing(suite: &mut Suite) {
+    let run =
+        "run shown --image=busybox --restart=Never --port=8080 -n made --command -- sleep 600";
+    suite.check("19 run, with a port", Check::new(run).out("pod/shown created"));
+    let expose = Check::new("expose pod shown --port=80 --target-port=8080 -n made");
+    suite.check("expose", expose.out_is("service/shown exposed"));
+    let service = "{.spec.selector.run} {.spec.ports[0].port}:{.spec.ports[0].targetPort}";
+    let service = Check::new(&format!("get service shown -n made -o 'jsonpath={service}'"));
+    suite.check("expose: the pod by its label", service.out_is("shown 80:8080"));
+    let slices = "get endpointslices -n made -l kubernetes.io/service-name=shown -o";
+    let slices =
+        Check::new(&format!("{slices} jsonpath={{.items[*].endpoints[*].targetRef.name}}"));
+    suite.check("expose: it is behind the service", slices.out_is("shown").within(20));
+    let again = Check::new("expose pod shown --port=80 -n made").code(1).err("already exists");
+    suite.check("expose: not twice", again);
+    let image = Check::new("set image pod/shown shown=busybox:2 -n made");
+    suite.check("set image", image.out_is("pod/shown image updated"));
+    let image = Check::new("get pod shown -n made -o jsonpath={.spec.containers[0].image}");
+    suite.check("set image: it is there", image.out_is("busybox:2"));
+    let nobody = Check::new("set image pod/shown nobody=x -n made").code(1);
+    suite.check("set image: no such container", nobody.err("unable to find container"));
+    let all = Check::new("get pods,services -A").out("NAMESPACE").out("made        pod/shown");
+    suite.check("get -A", all.out("default     service/kubernetes"));
+    let clean = Check::new("delete pod/shown service/shown -n made --now").out("deleted");
+    suite.check("clean up what was shown", clean);
 }
 
 /// Users with fewer rights, whom the administrator acts as.

@@ -1,7 +1,8 @@
-//! Jobs that end by a success policy: the two stories of KEP-3998, from the examples.
+//! Jobs: those that end by a success policy (the two stories of KEP-3998, from the examples), by
+//! index, in failure, with a sidecar, and by deletion.
 
 use crate::{
-    e2e::check::{Check, Suite},
+    e2e::check::{Check, Suite, interrupt_after},
     shell,
 };
 
@@ -35,11 +36,15 @@ const STORIES: [Story; 2] = [
     },
 ];
 
-/// Both stories, to the letter.
+/// Both stories, to the letter; then checks 49, 53, 57 and 60.
 pub(super) fn checks(suite: &mut Suite) {
     for story in &STORIES {
         tell(suite, story);
     }
+    indexed(suite);
+    failing(suite);
+    with_a_sidecar(suite);
+    deleted(suite);
 }
 
 fn tell(suite: &mut Suite, story: &Story) {
@@ -85,4 +90,114 @@ fn tell(suite: &mut Suite, story: &Story) {
     suite.check(&title("delete"), gone.out(&format!("\"{job}\" deleted")));
     let left = Check::new(&format!("get pods -l job-name={job} -o name")).out_is("");
     suite.check(&title("its pods go with it"), left.within(20));
+}
+
+/// A Job of one container with a folder `/d`, with more of a spec of its own and one of its pods.
+fn job(name: &str, spec: &str, pod: &str, script: &str) -> String {
+    format!(
+        "apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+  backoffLimit: 0
+{spec}  template:
+    spec:
+      restartPolicy: Never
+      volumes: [{{name: d, emptyDir: {{}}}}]
+{pod}      containers:
+      - name: main
+        image: busybox
+        command: [sh, -c, {script:?}]
+        volumeMounts: [{{name: d, mountPath: /d}}]
+"
+    )
+}
+
+fn create(text: &str) -> Check {
+    Check::new("create -f -").stdin(text).out("created")
+}
+
+fn wait(what: &str) -> Check {
+    Check::new(&format!("wait --timeout=60s --for={what}")).out("condition met")
+}
+
+fn indexed(suite: &mut Suite) {
+    let spec = "  completions: 3\n  parallelism: 3\n  completionMode: Indexed\n";
+    let three = job("j", spec, "", "echo index $JOB_COMPLETION_INDEX on $(hostname)");
+    suite.check("60 a Job of three indexes", create(&three));
+    suite.check("60 completes", wait("condition=Complete job/j"));
+    for index in 0..3 {
+        let label = format!("job-name=j,batch.kubernetes.io/job-completion-index={index}");
+        let logs = Check::new(&format!("logs -l {label}"));
+        let said = logs.out_is(&format!("index {index} on j-{index}"));
+        suite.check(&format!("60 index {index} and its host name"), said);
+        let host = format!("get pods -l {label} -o jsonpath={{.items[*].spec.hostname}}");
+        let host = Check::new(&host).out_is(&format!("j-{index}"));
+        suite.check(&format!("60 index {index} says so in its spec"), host);
+    }
+    let indexes = Check::new("get job j -o jsonpath={.status.completedIndexes}").out_is("0-2");
+    suite.check("60 all are completed", indexes);
+    suite.check("60 clean up", Check::new("delete job j").out("deleted"));
+}
+
+fn failing(suite: &mut Suite) {
+    suite.check("49 a Job that fails", create(&job("fails", "", "", "exit 3")));
+    suite.check("49 wait for that", wait("condition=Failed job/fails"));
+    let reason = "get job fails -o 'jsonpath={.status.conditions[?(@.type==\"Failed\")].reason}'";
+    suite.check("49 its reason", Check::new(reason).out_is("BackoffLimitExceeded"));
+    let never = Check::new("wait --for=condition=Complete job/fails --timeout=1s").code(1);
+    suite.check("49 it never completes", never.err("timed out waiting for the condition"));
+    suite.check("49 its row", Check::new("get job fails").out("Failed").out("0/1"));
+    suite.check("49 clean up", Check::new("delete job fails").out("deleted"));
+}
+
+fn with_a_sidecar(suite: &mut Suite) {
+    let side = "      initContainers:\n      - name: side\n        image: busybox\n        \
+                restartPolicy: Always\n        command: [sh, -c, \"trap 'exit 0' TERM; while :; do \
+                sleep 0.1; done\"]\n";
+    suite.check("57 a Job with a sidecar", create(&job("assisted", "", side, "echo done")));
+    suite.check("57 completes", wait("condition=Complete job/assisted"));
+    let phase = "get pods -l job-name=assisted -o jsonpath={.items[*].status.phase}";
+    suite.check("57 with its pod", Check::new(phase).out_is("Succeeded"));
+    suite.check("57 clean up", Check::new("delete job assisted").out("deleted"));
+}
+
+/// What becomes of the pods of a Job that is deleted.
+fn deleted(suite: &mut Suite) {
+    // It ends when it is asked to and told that it may.
+    let slow = "trap 'until test -e /d/go; do sleep 0.1; done; exit 0' TERM; while :; do sleep 0.1; \
+                done";
+    suite.check("53 a Job with a slow pod", create(&job("slow", "", "", slow)));
+    suite.check("53 runs", wait("jsonpath={.status.ready}=1 job/slow"));
+    let line = "jsonpath={.type} {.object.metadata.finalizers}{\"\\n\"}";
+    let watch =
+        suite.start_past(&format!("get job slow -w --output-watch-events -o '{line}'"), "ADDED ");
+    let delete = Check::new("delete job slow --cascade=foreground --wait=false").out("deleted");
+    suite.check("53 delete it in the foreground", delete);
+    let pod = Check::new("get pods -l job-name=slow").out("Terminating").within(10);
+    suite.check("53 its pod goes first", pod);
+    let stays = Check::new("get job slow -o jsonpath={.metadata.finalizers}");
+    suite.check("53 it stays until then", stays.out_is(r#"["foregroundDeletion"]"#));
+    let pod = suite.ask("get pods -l job-name=slow -o name").out;
+    let go = Check::new(&format!("exec {} -- touch /d/go", pod.trim()));
+    suite.check("53 its pod may go", go);
+    suite.prove("53 and goes then", |_| {
+        let watch = watch.map_err(|error| error.to_string())?;
+        let seen = interrupt_after(watch, "DELETED").out;
+        let is_right =
+            seen.contains("MODIFIED [\"foregroundDeletion\"]\n") && seen.contains("DELETED");
+        is_right.then_some(()).ok_or(seen)
+    });
+    let gone = Check::new("get job slow").code(1).err("jobs.batch \"slow\" not found");
+    suite.check("53 it is gone", gone);
+    suite.check("53 with its pod", Check::new("get pods -l job-name=slow -o name").out_is(""));
+    suite.check("53 another", create(&job("leaves", "", "", slow)));
+    suite.check("53 runs too", wait("jsonpath={.status.ready}=1 job/leaves"));
+    let delete = Check::new("delete job leaves --cascade=orphan").out("deleted");
+    suite.check("53 delete it and leave its pod", delete);
+    let left = "{.items[*].status.phase}:{.items[*].metadata.ownerReferences}";
+    let left = Check::new(&format!("get pods -l job-name=leaves -o jsonpath={left}"));
+    suite.check("53 which belongs to nobody", left.out_is("Running:"));
+    let clean = Check::new("delete pods -l job-name=leaves --now").out("deleted");
+    suite.check("53 clean up", clean);
 }

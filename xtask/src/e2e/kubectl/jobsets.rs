@@ -105,6 +105,8 @@ pub(super) fn checks(suite: &mut Suite) {
         tell(suite, story);
     }
     suspending(suite);
+    again(suite);
+    connected(suite);
     refused(suite);
 }
 
@@ -190,6 +192,104 @@ fn suspending(suite: &mut Suite) {
     );
     suite.check(&title("says it was resumed"), Check::new(&resumed).out_is("ResumeJobs"));
     suite.check(&title("delete"), Check::new(&format!("delete jobset {set}")).out("deleted"));
+}
+
+/// A set with all that would be filled in: applied again, nothing changes.
+fn again(suite: &mut Suite) {
+    let set = "apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: same}
+spec:
+  suspend: true
+  replicatedJobs:
+  - name: w
+    groupName: default
+    replicas: 1
+    template:
+      spec:
+        completionMode: Indexed
+        template:
+          spec:
+            restartPolicy: Never
+            containers: [{name: main, image: busybox, command: [\"true\"], resources: {}}]
+";
+    let apply = |text: &str| Check::new("apply -f -").stdin(text);
+    let named = "jobset.jobset.x-k8s.io/same";
+    suite.check("28 a JobSet", apply(set).out_is(&format!("{named} created")));
+    let wait = "wait --for=condition=Suspended jobset/same --timeout=30s";
+    suite.check("28 it is suspended", Check::new(wait).out("condition met"));
+    suite.check("28 applied again", apply(set).out_is(&format!("{named} unchanged")));
+    let changed = set.replace("name: same}", "name: same, labels: {a: b}}");
+    suite.check("28 and changed", apply(&changed).out_is(&format!("{named} configured")));
+    let typo = set.replace("    replicas: 1", "    replica: 1").replace("name: same", "name: typo");
+    let unknown = "unknown field \"spec.replicatedJobs[0].replica\"";
+    suite.check("29 a typo", apply(&typo).code(1).err(unknown));
+    let created = Check::new("create -f -").stdin(&typo).code(1).err(unknown);
+    suite.check("29 a typo, created", created);
+    suite.check("29 it is not there", Check::new("get jobset typo").code(1).err("not found"));
+    suite.check("28 clean up", Check::new("delete jobset same").out("deleted"));
+}
+
+/// Every pod listens on one same port, and hears from all of them by their names.
+const TALK: &str = "
+import os, socket, time
+peers = [f'js-w-{job}-{pod}.js' for job in range(2) for pod in range(2)]
+server = socket.create_server((os.environ['IP'], 7755))
+for peer in peers:
+    for _ in range(600):
+        try:
+            socket.create_connection((peer, 7755), 5).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        raise SystemExit(f'nobody at {peer}')
+print('reached', *peers, flush=True)
+for _ in peers:
+    server.accept()
+";
+
+/// Check 61.
+fn connected(suite: &mut Suite) {
+    let set = format!(
+        "apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {{name: js}}
+spec:
+  replicatedJobs:
+  - name: w
+    replicas: 2
+    template:
+      spec:
+        completions: 2
+        parallelism: 2
+        backoffLimit: 0
+        template:
+          spec:
+            restartPolicy: Never
+            containers:
+            - name: main
+              image: busybox
+              env:
+              - {{name: IP, valueFrom: {{fieldRef: {{fieldPath: status.podIP}}}}}}
+              - {{name: TALK, value: {TALK:?}}}
+              command: [sh, -c, 'exec python3 -c \"$TALK\"']
+"
+    );
+    let apply = Check::new("apply -f -").stdin(&set).out("created");
+    suite.check("61 two Jobs of two pods", apply);
+    let wait = Check::new("wait --for=condition=Completed jobset/js --timeout=90s");
+    suite.check("61 they complete", wait.out("condition met"));
+    let label = "jobset.sigs.k8s.io/jobset-name=js";
+    let phases = format!("get pods -l {label} -o jsonpath={{.items[*].status.phase}}");
+    suite.check("61 all of them", Check::new(&phases).out_is(&["Succeeded"; 4].join(" ")));
+    suite.prove("61 each reached each by its name, on one port", |suite| {
+        let said = suite.ask(&format!("logs -l {label}")).out;
+        let whole = "reached js-w-0-0.js js-w-0-1.js js-w-1-0.js js-w-1-1.js";
+        let count = said.lines().filter(|line| *line == whole).count();
+        (count == 4).then_some(()).ok_or(said)
+    });
+    suite.check("61 clean up", Check::new("delete jobset js").out("deleted"));
 }
 
 /// Stories as published, and other mistakes.

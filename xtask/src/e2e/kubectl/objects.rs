@@ -1,6 +1,6 @@
 //! Writing and reading objects that nothing runs.
 
-use crate::e2e::check::{Check, Suite};
+use crate::e2e::check::{self, Check, Suite};
 
 /// A pod no node takes, so that only the API is at work.
 fn idle(name: &str, labels: &str) -> String {
@@ -274,6 +274,7 @@ fn namespaces(suite: &mut Suite) {
     suite.check("54 it is gone", Check::new("get ns n2").code(1).err("NotFound"));
     suite.check("54 and all that was in it", Check::new("get pods -A").out_lacks("inside"));
     suite.check("54 some cannot go", Check::new("delete ns default").code(1).err("Forbidden"));
+    held(suite);
     let finalized =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, finalizers: [example.com/wait]}\n";
     suite.check("a finalizer", Check::new("create -f -").stdin(finalized).out("created"));
@@ -285,6 +286,30 @@ fn namespaces(suite: &mut Suite) {
     let free = r#"patch cm kept --type=merge -p '{"metadata":{"finalizers":null}}'"#;
     suite.check("until it is taken off", Check::new(free).out("patched"));
     suite.check("then it is gone", Check::new("get cm kept").code(1).err("NotFound"));
+}
+
+/// A namespace that cannot go yet: nothing new comes into it.
+fn held(suite: &mut Suite) {
+    let held = |name: &str, rest: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: n3{rest}}}\n"
+        )
+    };
+    suite.check("54 another namespace", Check::new("create ns n3").out("created"));
+    let stays = held("stays", ", finalizers: [example.com/wait]");
+    suite.check("54 what stays", Check::new("create -f -").stdin(&stays).out("created"));
+    suite.check("54 delete it", Check::new("delete ns n3 --wait=false").out("deleted"));
+    suite.check("54 it is held up", Check::new("get ns n3").out("Terminating"));
+    let new = Check::new("create -f -").stdin(&held("new", "")).code(1).err("(Forbidden)");
+    let why = "because it is being terminated";
+    suite.check("54 nothing new comes", new.err(why));
+    let wait = suite.start("wait --for=delete ns/n3 --timeout=30s");
+    let free = r#"patch cm stays -n n3 --type=merge -p '{"metadata":{"finalizers":null}}'"#;
+    suite.check("54 let go", Check::new(free).out("patched").within(5));
+    suite.prove("54 it goes", |_| {
+        let done = check::finish(wait.map_err(|error| error.to_string())?, "");
+        (done.code == 0).then_some(()).ok_or(done.err)
+    });
 }
 
 fn many(suite: &mut Suite) {

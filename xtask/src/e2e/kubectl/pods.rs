@@ -141,13 +141,14 @@ fn stopping(suite: &mut Suite) {
     suite.check("52 a pod that does not listen", apply(&deaf).out("created"));
     suite.check("52 runs", Check::new("logs deaf").out_is("up").within(20));
     let codes = "get pod deaf -w --output-watch-events -o jsonpath={.object.status.containerStatuses[0].state.terminated.exitCode}{\"\\n\"}";
-    let watch = suite.start(&format!("{codes} --request-timeout=8s"));
+    let watch = suite.start(codes);
     suite.check(
         "52 is deleted after its grace",
         Check::new("delete pod deaf --timeout=15s").out("deleted"),
     );
     suite.prove("52 by SIGKILL", |_| {
-        let seen = check::finish(watch.map_err(|error| error.to_string())?, "").out;
+        let watch = watch.map_err(|error| error.to_string())?;
+        let seen = check::interrupt_after(watch, "137").out;
         seen.lines().any(|line| line == "137").then_some(()).ok_or(seen)
     });
     let force = Check::new("delete pod long --force --grace-period=0").out("force deleted");

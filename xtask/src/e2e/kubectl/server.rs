@@ -8,7 +8,7 @@ use crate::e2e::check::{Check, Suite};
 pub(super) fn checks(suite: &mut Suite) {
     suite.check("1 version", Check::new("version").out("Server Version: v1.36.4"));
     let versions = Check::new("api-versions").out("v1\n").out("batch/v1\n").out("events.k8s.io/v1");
-    suite.check("2 api-versions", versions);
+    suite.check("2 api-versions", versions.out("jobset.x-k8s.io/v1alpha2\n"));
     let resources = Check::new("api-resources")
         .out("configmaps")
         .out("pods")
@@ -16,7 +16,17 @@ pub(super) fn checks(suite: &mut Suite) {
         .out("jobs")
         .out("true         Job")
         .out("false        Node");
+    let resources = resources.out("jobsets").out("true         JobSet");
     suite.check("3 api-resources", resources);
+    suite.prove("3 what is served is asked for twice, not more", |suite| {
+        let cache = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let line = format!("api-resources -v=6 --cache-dir={}", cache.path().display());
+        let said = suite.ask(&line).err;
+        // Newer versions write `verb="GET"`, older ones `GET https://`.
+        let asked: Vec<&str> =
+            said.lines().filter(|line| line.contains("GET") && line.contains("/api")).collect();
+        (asked.len() == 2).then_some(()).ok_or_else(|| format!("{asked:#?}"))
+    });
     suite.check(
         "4 cluster-info",
         Check::new("cluster-info").out("control plane").out("is running at"),
@@ -28,6 +38,12 @@ pub(super) fn checks(suite: &mut Suite) {
     suite.check("6 no pods yet", none);
     let nodes = Check::new("get nodes -o wide").out(" Ready ").out("v1.36.4").out("KERNEL-VERSION");
     suite.check("7 nodes", nodes.within(10));
+    let runtime = "{range .items[*]}{.status.nodeInfo.containerRuntimeVersion}{\"\\n\"}{end}";
+    suite.prove("7 one node, with its runtime", |suite| {
+        let said = suite.ask(&format!("get nodes -o 'jsonpath={runtime}'")).out;
+        let is_right = said.lines().count() == 1 && said.starts_with("proc://");
+        is_right.then_some(()).ok_or(said)
+    });
     let spaces =
         Check::new("get ns").out("default").out("kube-system").out("kube-public").out("Active");
     suite.check("8 namespaces", spaces);

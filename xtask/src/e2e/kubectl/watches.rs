@@ -1,10 +1,60 @@
 //! Watching and waiting, without running processes.
 
-use std::{thread, time::Duration};
+use std::{
+    io::{BufRead, BufReader},
+    process::Child,
+    sync::mpsc::{self, Receiver},
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::e2e::check::{self, Check, Suite};
 
 const CONFIG: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: watched}\n";
+
+/// How long a watch may be without a bookmark.
+const BOOKMARK: Duration = Duration::from_secs(70);
+
+/// A watch in which nothing happens but a bookmark, which takes a minute to come: other checks are
+/// run meanwhile.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    child: Child,
+    began: Instant,
+    first: Receiver<(String, Instant)>,
+}
+
+impl Quiet {
+    /// Starts to watch.
+    pub(super) fn start(suite: &Suite) -> anyhow::Result<Self> {
+        let path = "/api/v1/namespaces/kube-public/configmaps?watch=true&allowWatchBookmarks=true";
+        let only = "resourceVersion=0&labelSelector=nobody";
+        let began = Instant::now();
+        let mut child = suite.start(&format!("get --raw '{path}&{only}'"))?;
+        let (sender, first) = mpsc::channel();
+        let stdout = child.stdout.take();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = stdout.map(|stdout| BufReader::new(stdout).read_line(&mut line));
+            read.map(|_| sender.send((line, Instant::now())))
+        });
+        Ok(Self { child, began, first })
+    }
+
+    /// Check 42, as far as it takes long.
+    pub(super) fn checks(mut self, suite: &mut Suite) {
+        let left = BOOKMARK.saturating_sub(self.began.elapsed());
+        let first = self.first.recv_timeout(left);
+        drop(self.child.kill());
+        drop(self.child.wait());
+        suite.prove("42 a quiet watch has a bookmark within 70 seconds", |_| {
+            let (line, at) = first.map_err(|_| "there was none".to_owned())?;
+            let took = at.duration_since(self.began);
+            let is_right = line.contains("\"BOOKMARK\"") && line.contains("\"resourceVersion\"");
+            (is_right && took <= BOOKMARK).then_some(()).ok_or(format!("{line:?} after {took:?}"))
+        });
+    }
+}
 
 /// Checks 41 to 44 and 50.
 pub(super) fn checks(suite: &mut Suite) {
@@ -14,18 +64,22 @@ pub(super) fn checks(suite: &mut Suite) {
 }
 
 fn tables(suite: &mut Suite) {
-    let watch = suite.start("get cm -w --request-timeout=6s");
-    thread::sleep(Duration::from_secs(1));
+    // The header comes with the first row.
+    let root = Check::new("get cm kube-root-ca.crt").out("kube-root-ca.crt").within(10);
+    suite.check("41 something is there", root);
+    let watch = suite.start_past("get cm -w", "NAME               DATA   AGE");
     suite.check("41 make something", Check::new("create -f -").stdin(CONFIG).out("created"));
     let change = r#"patch cm watched --type=merge -p '{"data":{"a":"b"}}'"#;
     suite.check("41 change it", Check::new(change).out("patched"));
     suite.check("41 delete it", Check::new("delete cm watched").out("deleted"));
+    suite.check("41 make another", Check::new("create cm ended").out("created"));
     suite.prove("41 a watch shows all three", |_| {
-        let seen = check::finish(watch.map_err(|error| error.to_string())?, "").out;
+        let watch = watch.map_err(|error| error.to_string())?;
+        let seen = check::interrupt_after(watch, "ended ").out;
         let rows: Vec<&str> = seen.lines().filter(|line| line.starts_with("watched")).collect();
         let headers = seen.lines().filter(|line| line.starts_with("NAME")).count();
         match rows.as_slice() {
-            [made, changed, gone] if headers == 1 => {
+            [made, changed, gone] if headers == 0 => {
                 let data = |row: &str| row.split_whitespace().nth(1).map(ToOwned::to_owned);
                 let counts = [data(made), data(changed), data(gone)].map(Option::unwrap_or_default);
                 (counts == ["0", "1", "1"]).then_some(()).ok_or(seen)
@@ -33,6 +87,7 @@ fn tables(suite: &mut Suite) {
             _ => Err(seen),
         }
     });
+    suite.check("41 clean up", Check::new("delete cm ended").out("deleted"));
 }
 
 fn raw(suite: &mut Suite) {
@@ -89,5 +144,21 @@ fn waiting(suite: &mut Suite) {
         let wait = Check::new("wait --for=jsonpath={.data.x}=y cm/watched --timeout=10s");
         suite.check(name, wait.var("KUBE_FEATURE_WatchListClient", feature).out("condition met"));
     }
-    suite.check("50 clean up", Check::new("delete cm watched").out("deleted"));
+    let gone = suite.start("wait --for=delete cm/watched --timeout=20s");
+    let come = suite.start("wait --for=create cm/coming --timeout=20s");
+    thread::sleep(Duration::from_millis(500));
+    suite.check("50 delete it", Check::new("delete cm watched").out("deleted"));
+    suite.check("50 make another", Check::new("create cm coming").out("created"));
+    for (what, wait) in [("goes meanwhile", gone), ("comes meanwhile", come)] {
+        suite.prove(&format!("50 a wait for what {what}"), |_| {
+            let done = check::finish(wait.map_err(|error| error.to_string())?, "");
+            let is_met = done.code == 0 && done.out.contains("condition met");
+            is_met.then_some(()).ok_or_else(|| format!("{done:?}"))
+        });
+    }
+    let there = Check::new("wait --for=create cm/coming --timeout=5s").out("condition met");
+    suite.check("50 a wait for what is there", there);
+    let never = Check::new("wait --for=create cm/nope --timeout=1s").code(1);
+    suite.check("50 a wait for what never comes", never.err("timed out waiting"));
+    suite.check("50 clean up", Check::new("delete cm coming").out("deleted"));
 }
