@@ -2,6 +2,7 @@
 //! suite in the API server's specification.
 
 mod applies;
+mod budgets;
 mod cronjobs;
 mod definitions;
 mod exec;
@@ -61,6 +62,8 @@ pub(crate) enum Part {
     Refused,
     /// LimitRanges and ResourceQuotas.
     Quotas,
+    /// PodDisruptionBudgets.
+    Budgets,
     /// What pods and the node use.
     Usage,
     /// Callers without rights.
@@ -104,6 +107,7 @@ pub(crate) fn run(binary: &Path, parts: &[Part]) -> Result<Summary> {
                 Part::Cronjobs => cronjobs::checks(&mut suite),
                 Part::Refused => refused::checks(&mut suite),
                 Part::Quotas => quotas::checks(&mut suite),
+                Part::Budgets => budgets::checks(&mut suite),
                 Part::Usage => usage::checks(&mut suite),
                 Part::Strangers => server::strangers(&mut suite, &up.kubeconfig(), folder.path()),
             }
