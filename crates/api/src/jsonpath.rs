@@ -222,7 +222,12 @@ impl Step {
             Self::Filter(filter) => {
                 filter.left.steps() + filter.right.as_ref().map_or(0, |(_, right)| right.steps())
             }
-            _ => 0,
+            Self::Field(_)
+            | Self::Each
+            | Self::Below
+            | Self::At(_)
+            | Self::Slice { .. }
+            | Self::Literal(_) => 0,
         }
     }
 

@@ -64,6 +64,8 @@ fn append(object: &mut Json, member: &str, more: Vec<Value>) {
 
 #[cfg(test)]
 mod tests {
+    use std::slice;
+
     use serde_json::json;
 
     use super::*;
@@ -116,7 +118,7 @@ mod tests {
         let binding =
             |subjects: &[Value]| object(json!({"metadata": {"name": "b"}, "subjects": subjects}));
         let (ann, ops) = (subject("ann"), subject("ops"));
-        let got = renewed(&binding(&[ann.clone()]), &binding(&[ops.clone()]));
+        let got = renewed(&binding(slice::from_ref(&ann)), &binding(slice::from_ref(&ops)));
         assert_eq!(got, Some(binding(&[ann, ops])));
         let sum = |labels: &[&str], rules: Value| {
             let selector = |label: &&str| json!({"matchLabels": {*label: "true"}});

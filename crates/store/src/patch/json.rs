@@ -261,10 +261,9 @@ fn find<'a>(document: &'a mut Value, path: &str) -> Option<(&'a mut Value, Strin
 /// The number of an element, of so many. The last one is also number -1.
 fn index(step: &str, count: usize) -> Result<usize, String> {
     let number = step.parse::<isize>().map_err(|error| {
-        let why = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
+        let is_too_large =
+            matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+        let why = if is_too_large { "value out of range" } else { "invalid syntax" };
         format!("strconv.Atoi: parsing {}: {why}", quoted(step))
     })?;
     let from_end = || count.checked_sub(number.unsigned_abs());
