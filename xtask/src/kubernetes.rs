@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::{
-    control_plane::{ControlPlane, client},
+    control_plane::{ControlPlane, client, client_without_retries},
     fake_nodes::FakeNodes,
     programs::{Programs, VERSION},
 };

@@ -136,8 +136,8 @@ pub trait Strategy: Send + Sync {
         ErrorList::new()
     }
 
-    /// Whether an API server elsewhere knows the kind by a CustomResourceDefinition alone, so that it
-    /// goes by the rules that all such kinds have.
+    /// Whether an API server elsewhere knows the kind by a CustomResourceDefinition alone, so that
+    /// it goes by the rules that all such kinds have.
     fn is_custom(&self) -> bool {
         false
     }

@@ -267,7 +267,17 @@ fn write_kubeconfig(
 
 /// A client with the rights that a kubeconfig gives.
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
-    let read = Kubeconfig::read_from(kubeconfig).context("the kubeconfig cannot be read")?;
-    let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+/// The same for somebody who wants to see each answer, also those that say to try again.
+pub(crate) async fn client_without_retries(kubeconfig: &Path) -> Result<Client> {
+    let mut config = config(kubeconfig).await?;
+    config.default_retry = false;
     Ok(Client::try_from(config)?)
+}
+
+async fn config(kubeconfig: &Path) -> Result<Config> {
+    let read = Kubeconfig::read_from(kubeconfig).context("the kubeconfig cannot be read")?;
+    Ok(Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
 }

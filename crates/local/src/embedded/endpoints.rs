@@ -30,9 +30,10 @@ const NAME: &str = "kubernetes";
 /// Makes them say where the server listens, or that it does not.
 pub(super) async fn write(cluster: &Cluster, at: Option<SocketAddr>) -> Result<(), StartError> {
     let at = at.map(reached);
-    let of_endpoints = put(cluster, ("", "v1", "endpoints"), endpoints(at), at.is_some());
+    // Boxed: each holds all that a write takes.
+    let of_endpoints = Box::pin(put(cluster, ("", "v1", "endpoints"), endpoints(at), at.is_some()));
     let kind = ("discovery.k8s.io", "v1", "endpointslices");
-    let of_slice = put(cluster, kind, slice(at), at.is_some());
+    let of_slice = Box::pin(put(cluster, kind, slice(at), at.is_some()));
     future::try_join(of_endpoints, of_slice).await.map(drop)
 }
 

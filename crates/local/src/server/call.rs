@@ -117,8 +117,8 @@ impl Call {
             fields: FieldSelector::parse(&options.field_selector, &*resource.strategy)?,
         };
         // Kinds with fields of their own list the namespace only if they have one.
-        let has_own = !resource.strategy.selectable_fields().is_empty()
-            || resource.strategy.schema().is_some();
+        let has_own =
+            !resource.strategy.selectable_fields().is_empty() || resource.strategy.is_custom();
         if has_own && !resource.is_namespaced() && selectors.fields.names("metadata.namespace") {
             let why = resource.strategy.unsupported_field("metadata.namespace");
             return Err(Status::bad_request(why));

@@ -28,10 +28,10 @@ pub(crate) async fn resource(
     let catalog = call.app.cluster.catalog();
     let registry = catalog.registry();
     let Some(resource) = registry.get(&path.group, &path.version, &path.resource) else {
-        // Of groups that users define, whatever is not defined is no path at all.
+        // Of groups of custom kinds, whatever is not defined is no path at all.
         let is_of_group = |resource: &&Arc<Resource>| resource.group == path.group;
         let mut of_group = registry.iter().filter(is_of_group);
-        return match of_group.any(|resource| resource.strategy.schema().is_none()) {
+        return match of_group.any(|resource| !resource.strategy.is_custom()) {
             true => Err(Status::no_such_resource()),
             false => Ok(page_not_found()),
         };
@@ -117,9 +117,14 @@ fn check_path(resource: &Resource, path: &ResourcePath) -> Result<(), Status> {
         _ => true,
     };
     if is_scope_right && is_named && is_below_known && is_there {
-        Ok(())
-    } else {
-        Err(Status::no_such_resource())
+        return Ok(());
+    }
+    match path.name.as_deref() {
+        // Whatever there is not below a custom object, the object is named.
+        Some(name) if is_scope_right && is_named && resource.strategy.is_custom() => {
+            Err(Status::not_found(resource, name))
+        }
+        _ => Err(Status::no_such_resource()),
     }
 }
 

@@ -144,6 +144,20 @@ async fn what_lists_hold_says_what_it_is_as_elsewhere() {
 }
 
 #[tokio::test]
+async fn what_is_not_there_is_said_in_the_words_for_custom_kinds() {
+    let api = Api::start().await;
+    api.post(JOBSETS, &jobset("js", &json!({}))).await;
+    let below = api.get(&format!("{JOBSETS}/js/scale")).await;
+    let words = "jobsets.jobset.x-k8s.io \"js\" not found".to_owned();
+    assert_eq!((below.code, below.message()), (404, words));
+    let version = api.get("/apis/jobset.x-k8s.io/v1/namespaces/default/jobsets").await;
+    assert_eq!((version.code, version.text.as_str()), (404, "404 page not found\n"));
+    let built_in = api.get(&format!("{CONFIG_MAPS}/js/scale")).await;
+    let words = "the server could not find the requested resource".to_owned();
+    assert_eq!((built_in.code, built_in.message()), (404, words));
+}
+
+#[tokio::test]
 async fn a_new_version_says_what_it_is_made_of() {
     let api = Api::start().await;
     api.post(JOBSETS, &jobset("js", &json!({}))).await;

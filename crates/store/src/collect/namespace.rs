@@ -43,8 +43,8 @@ pub(super) fn plan(view: &View<'_>, resource: &Resource, namespace: &Arc<Object>
     change.into_iter().collect()
 }
 
-/// What is left in the namespace `name`; none when not all of it was asked to go yet. Upstream counts
-/// nothing as long as there are pods.
+/// What is left in the namespace `name`; none when not all of it was asked to go yet. Upstream
+/// counts nothing as long as there are pods.
 fn remaining(view: &View<'_>, name: &str) -> Option<Remaining> {
     let mut remaining = Remaining::default();
     if has_pods(view.snapshot, name) {
@@ -71,7 +71,8 @@ pub(super) fn delete(view: &View<'_>, kind: &Resource, object: &Object) -> Optio
     owners::delete(view, kind, object, Propagation::Background)
 }
 
-/// Whether what is in `table` is to go with the namespace `name`: pods at once, all else after them.
+/// Whether what is in `table` is to go with the namespace `name`: pods at once, all else after
+/// them.
 pub(super) fn is_due(view: &View<'_>, table: &str, name: &str) -> bool {
     is_going(view, name) && (table == PODS || !has_pods(view.snapshot, name))
 }

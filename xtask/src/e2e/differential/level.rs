@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// What looks like this is the server's own, with the word for it.
-static OWN: LazyLock<[(Regex, &str); 8]> = LazyLock::new(|| {
+static OWN: LazyLock<[(Regex, &str); 9]> = LazyLock::new(|| {
     let pattern = |text: &str| Regex::new(text).expect("the pattern is one");
     [
         (pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
@@ -15,6 +15,8 @@ static OWN: LazyLock<[(Regex, &str); 8]> = LazyLock::new(|| {
         (pattern(r"^\d+[smh](\d+s)?$"), "<age>"),
         (pattern(r"^(10|127)\.\d+\.\d+\.\d+$"), "<address>"),
         (pattern(r"current: \d+$"), "current: <version>"),
+        // In an object that a message shows.
+        (pattern(r#"resourceVersion\\":\\"\d+"#), r#"resourceVersion\":\"<version>"#),
         (pattern(r"in record \(\d+\)"), "in record (<version>)"),
         // Go names a scheme after the file that made it, which depends on how it was built.
         (pattern(r#"in scheme "[^"]+""#), "in scheme <scheme>"),
