@@ -4,6 +4,7 @@
 //! compiler would refuse because a field does not exist fails here when the rule is evaluated. What
 //! an expression may cost is not limited.
 
+mod depth;
 mod functions;
 mod program;
 mod rewrite;

@@ -10,7 +10,7 @@ use kube_cel::{
         common::ast::{CallExpr, Expr},
         extractors::This,
         functions,
-        objects::{Key, Map},
+        objects::{Key, Map, OptionalValue},
     },
 };
 
@@ -19,6 +19,8 @@ use super::super::check::go_float;
 /// Makes a list of lists of two: the elements of a list and where they are, or the members of a map
 /// and what they are called.
 pub(super) const PAIRS: &str = "@pairs";
+/// Makes a list of what may be nothing.
+pub(super) const LISTED: &str = "@listed";
 /// Adds a member to a map.
 pub(super) const MERGED: &str = "@merged";
 
@@ -43,6 +45,7 @@ pub(super) fn all() -> Context<'static> {
     context.add_function("string", text);
     context.add_function("type", type_of);
     context.add_function(PAIRS, pairs);
+    context.add_function(LISTED, listed);
     context.add_function(MERGED, |map: Value, key: Value, value: Value| merged(&map, key, value));
     for name in TYPES {
         context.add_variable_from_value(name, type_named(name));
@@ -144,6 +147,11 @@ fn pairs(This(value): This<Value>) -> ResolveResult {
         return Err(ExecutionError::NoSuchOverload);
     };
     Ok(Value::List(Arc::new(pairs)))
+}
+
+fn listed(This(value): This<Value>) -> ResolveResult {
+    let found = <&OptionalValue>::try_from(&value)?.value();
+    Ok(Value::List(Arc::new(found.into_iter().cloned().collect())))
 }
 
 fn merged(map: &Value, key: Value, value: Value) -> ResolveResult {

@@ -1,3 +1,5 @@
+mod deep;
+
 use serde_json::json;
 
 use super::*;
@@ -70,6 +72,11 @@ fn fields_that_may_be_nothing_are_nothing_where_they_are_not() {
         ("self.?s.optMap(it, it.size()).orValue(0) == 2", json!({"s": "ab"})),
         ("self.?map.optFlatMap(it, it.?x).orValue(0) == 2", json!({"map": {"x": 2}})),
         ("optional.of(self.map).x.value() == 2", json!({"map": {"x": 2}})),
+        ("self.?map.optMap(it, it).x.orValue(0) == 2", json!({"map": {"x": 2}})),
+        (
+            "self.?n.optMap(a, self.?m.optMap(b, a + b).value()).value() == 3",
+            json!({"n": 1, "m": 2}),
+        ),
     ];
     for (rule, spec) in cases {
         let none: Vec<String> = Vec::new();
