@@ -75,7 +75,7 @@ impl CustomStrategy {
                     | ErrorKind::TypeInvalid
             )
         };
-        if !self.schema.any(&|schema| !schema.rules.is_empty()) {
+        if !self.schema.has_rules {
             return;
         }
         // What is wrong with the name is found elsewhere, and is in the way all the same.
@@ -137,8 +137,8 @@ impl Strategy for CustomStrategy {
         added.retain(|name| !before.contains(name));
         added.sort();
         let of_finalizers = added.iter().flat_map(|name| finalizer_warnings(name));
-        let (object, old) = (self.whole(object), old.map(|old| self.whole(old)));
-        let let_pass = old.map(|old| rules::let_pass(&self.schema, &object, &old));
+        let old = old.filter(|_| self.schema.has_rules).map(|old| self.whole(old));
+        let let_pass = old.map(|old| rules::let_pass(&self.schema, &self.whole(object), &old));
         let let_pass = let_pass.into_iter().flatten().map(|error| error.to_string());
         let_pass.chain(of_finalizers).collect()
     }

@@ -18,7 +18,7 @@ pub(super) use program::Programs;
 
 use super::{
     fieldpath::follow,
-    schema::{Rule, Schema},
+    schema::{Keyed, Rule, Schema},
 };
 use crate::{
     field::{ErrorKind, ErrorList, FieldError, Path},
@@ -184,7 +184,7 @@ impl<'a> Scene<'a> {
 }
 
 fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, wanted: Wanted, errors: &mut ErrorList) {
-    if scene.new.is_null() || !schema.any(&|schema| !schema.rules.is_empty()) {
+    if scene.new.is_null() || !schema.has_rules {
         return;
     }
     for rule in &schema.rules {
@@ -235,8 +235,9 @@ fn visit_parts(
         Value::Array(list) => {
             let Some(items) = schema.items.as_deref() else { return };
             let old = scene.old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let old = Keyed::of(schema, old);
             for (at, new) in list.iter().enumerate() {
-                let inner = scene.part(items, new, schema.same_element(old, new));
+                let inner = scene.part(items, new, old.find(new));
                 visit(items, inner, &path.index(at), wanted, errors);
             }
         }
