@@ -54,13 +54,13 @@ impl CustomStrategy {
             errors.extend(scale.spec_faults(&object));
             errors.extend(scale.status_faults(&object));
         }
+        errors.extend(embedded::faults(&self.schema, &object));
         self.add_other_faults(&object, old, &mut errors);
         errors
     }
 
     /// What is found by more than the schema's limits, and only when those hold.
     fn add_other_faults(&self, object: &Json, old: Option<&Json>, errors: &mut ErrorList) {
-        errors.extend(embedded::faults(&self.schema, object));
         let was_whole = old.is_none_or(|old| lists::duplicates(&self.schema, old).is_empty());
         if was_whole {
             errors.extend(lists::duplicates(&self.schema, object));
@@ -236,6 +236,7 @@ impl Strategy for CustomStrategy {
         fill_in(stored, &mut object);
         if self.stored.is_some() {
             prune::prune(&self.schema, &mut object);
+            prune::drop_nulls(Some(&self.schema), &mut object);
         }
         object
     }
@@ -270,3 +271,6 @@ fn finalizer_warnings(name: &str) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;
