@@ -41,7 +41,8 @@ pub(super) fn faults(
         let why = format!("compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("rule"), &shown, &why));
     }
-    if let Some(Err(why)) = &programs.message {
+    // A message is looked at only where there is something to tell.
+    if let (Ok(_), Some(Err(why))) = (&programs.rule, &programs.message) {
         let why = format!("messageExpression compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("messageExpression"), &shown, &why));
     }
