@@ -1,5 +1,6 @@
 //! What an API server finds wrong with a value by its schema, in its words.
 
+mod email;
 mod format;
 mod number;
 

@@ -90,15 +90,26 @@ fn text(This(value): This<Value>) -> ResolveResult {
     } else if let Value::Float(number) = value {
         go_float(number)
     } else if let Value::Timestamp(moment) = value {
-        moment.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+        moment_text(&moment.to_rfc3339_opts(SecondsFormat::Nanos, true))
     } else if let Value::Duration(time) = value {
-        // More than a double has digits for is more than anybody compares.
-        let micros = time.num_microseconds().and_then(|it| it.to_string().parse::<f64>().ok());
-        format!("{}s", micros.unwrap_or_default() / 1e6)
+        // Upstream tells what a double has of it.
+        let seconds: f64 = time.num_seconds().to_string().parse().unwrap_or_default();
+        format!("{}s", seconds + f64::from(time.subsec_nanos()) / 1e9)
     } else {
         return given_text(value);
     };
     Ok(Value::String(Arc::new(text)))
+}
+
+/// A moment with a fraction of nine digits, without those that say nothing.
+fn moment_text(text: &str) -> String {
+    let Some((whole, rest)) = text.split_once('.') else { return text.to_owned() };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, zone) = rest.split_at(end);
+    match digits.trim_end_matches('0') {
+        "" => format!("{whole}{zone}"),
+        digits => format!("{whole}.{digits}{zone}"),
+    }
 }
 
 fn given_text(value: Value) -> ResolveResult {
