@@ -116,7 +116,7 @@ fn name_fault(name: &str) -> Option<String> {
             return Some(format!("invalid character {} in host name", quoted(&c.to_string())));
         }
         if c == '%' {
-            let is_plain = rest.bytes().nth(1).is_some_and(|digit| (b'0'..b'8').contains(&digit));
+            let is_plain = rest.as_bytes().get(1).is_some_and(|digit| (b'0'..b'8').contains(digit));
             let why = escape_fault(rest.get(..3).unwrap_or(rest));
             if why.is_some() || is_plain && !rest.starts_with("%25") {
                 return why.or_else(|| Some(bad_escape(rest)));
