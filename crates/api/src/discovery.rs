@@ -102,8 +102,14 @@ pub fn api_resource_list<'a>(
         document.insert("apiVersion".to_owned(), "v1".into());
     }
     document.insert("groupVersion".to_owned(), first.api_version().into());
+    // Clients are told nothing of a version that they cannot ask for.
+    let is_served = |stored: &&Resource| {
+        let is_same = |it: &Resource| it.table == stored.table && it.version == stored.version;
+        registry.iter().any(|it| is_same(it))
+    };
+    let stored = |resource: &Resource| stored(&resource.table).filter(is_served);
     let resources: Vec<Value> =
-        served.iter().flat_map(|resource| legacy(resource, stored(&resource.table))).collect();
+        served.iter().flat_map(|resource| legacy(resource, stored(resource))).collect();
     document.insert("resources".to_owned(), resources.into());
     Some(Value::Object(document))
 }
@@ -161,8 +167,8 @@ fn group_priority(group: &str) -> u32 {
 }
 
 /// Orders versions as Kubernetes does: stable before beta before alpha, then by number; anything
-/// else comes last.
-pub(crate) fn priority(version: &str) -> (u8, u32, u32) {
+/// else comes last, by name.
+pub(crate) fn priority(version: &str) -> (u8, u32, u32, Reverse<&str>) {
     let parse = || {
         let rest = version.strip_prefix('v')?;
         let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -173,9 +179,9 @@ pub(crate) fn priority(version: &str) -> (u8, u32, u32) {
             tail if tail.starts_with("alpha") => (1, tail[5..].parse().ok()?),
             _ => return None,
         };
-        Some((stage, major, minor))
+        Some((stage, major, minor, Reverse("")))
     };
-    parse().unwrap_or_default()
+    parse().unwrap_or((0, 0, 0, Reverse(version)))
 }
 
 impl<'a> Group<'a> {
@@ -316,9 +322,13 @@ mod tests {
 
     #[test]
     fn stable_versions_come_before_beta_and_alpha() {
-        let mut versions = ["v1alpha2", "v1", "v2beta1", "foo", "v1beta1", "v2", "v1alpha10"];
+        let mut versions =
+            ["v1alpha2", "v1", "v2beta1", "foo", "v1beta1", "bar", "v2", "v1alpha10"];
         versions.sort_by_key(|version| Reverse(priority(version)));
-        assert_eq!(versions, ["v2", "v1", "v2beta1", "v1beta1", "v1alpha10", "v1alpha2", "foo"]);
+        assert_eq!(
+            versions,
+            ["v2", "v1", "v2beta1", "v1beta1", "v1alpha10", "v1alpha2", "bar", "foo"]
+        );
     }
 
     /// Where all is stored as it is served.
@@ -369,6 +379,21 @@ mod tests {
             }
         }
         assert_eq!(listed.len(), registry.iter().count());
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_stored_version_that_is_not_served() {
+        let registry = builtin::registry();
+        let jobs = registry.iter().find(|it| it.kind == "Job").unwrap();
+        let other = Resource { version: "v7".into(), ..Resource::clone(jobs) };
+        let hash = |stored: &Resource| {
+            let list = api_resource_list(&registry, "batch", "v1", |table| {
+                (table == &*jobs.table).then_some(stored)
+            });
+            list.unwrap()["resources"][2].get("storageVersionHash").cloned()
+        };
+        assert!(hash(jobs).is_some());
+        assert_eq!(hash(&other), None);
     }
 
     #[test]

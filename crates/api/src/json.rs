@@ -51,3 +51,15 @@ pub fn set_default(object: &mut Map<String, Value>, key: &str, value: impl Into<
         *slot = value.into();
     }
 }
+
+/// The whole part of a number, or the nearest one that there is.
+pub(crate) fn truncated(number: f64) -> i64 {
+    let nearest = if number < 0.0 { i64::MIN } else { i64::MAX };
+    format!("{:.0}", number.trunc()).parse().unwrap_or(nearest)
+}
+
+/// What a number is as a whole one, if it is one.
+pub(crate) fn whole(number: f64) -> Option<i64> {
+    let text = || format!("{number:.0}");
+    if number.fract() == 0.0 { text().parse().ok() } else { None }
+}

@@ -18,14 +18,21 @@ pub fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             _ if code < 0x20 || code == 0x7f => drop(write!(quoted, "\\x{code:02x}")),
-            // Rust and Go agree, but for newer characters, on what can be printed.
-            _ if c.is_ascii() || c.escape_debug().len() == 1 => quoted.push(c),
+            _ if is_printable(c) => quoted.push(c),
             _ if code <= 0xffff => drop(write!(quoted, "\\u{code:04x}")),
             _ => drop(write!(quoted, "\\U{code:08x}")),
         }
     }
     quoted.push('"');
     quoted
+}
+
+/// Whether a character can be printed. Rust and Go agree on that, but for newer ones.
+pub(crate) fn is_printable(c: char) -> bool {
+    match c.is_ascii() {
+        true => !c.is_ascii_control(),
+        false => c.escape_debug().len() == 1,
+    }
 }
 
 #[cfg(test)]

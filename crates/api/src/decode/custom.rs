@@ -12,7 +12,7 @@ use super::{
 use crate::{
     definition::{embedded, kind::prune, schema::Schema},
     field::{FieldError, Path},
-    json::text,
+    json::{text, whole},
     quote::quoted,
     resource::Resource,
     schema::{self, SchemaNode},
@@ -116,10 +116,8 @@ pub(crate) fn fit_embedded(
 fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) => {
-            let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return };
-            if float.fract() == 0.0
-                && let Ok(whole) = format!("{float:.0}").parse::<i64>()
-            {
+            let fraction = number.as_f64().filter(|_| number.is_f64());
+            if let Some(whole) = fraction.and_then(whole) {
                 *value = whole.into();
             }
         }

@@ -9,7 +9,7 @@ use super::{
     findings::{Findings, Found, Step, Wording},
     walk::Seed,
 };
-use crate::schema::SchemaNode;
+use crate::{json::whole, schema::SchemaNode};
 
 /// What may be at a place whose type the table has no shape for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,24 @@ impl<'f> Either<'f> {
 
 /// A number as Go writes those that it holds as `float64`: without a fraction that says nothing.
 fn shortest(number: Number) -> Number {
-    let whole = number.as_f64().filter(|it| number.is_f64() && it.fract() == 0.0);
-    whole.and_then(|it| format!("{it:.0}").parse::<i64>().ok()).map_or(number, Number::from)
+    let fraction = number.as_f64().filter(|_| number.is_f64());
+    fraction.and_then(whole).map_or(number, Number::from)
+}
+
+/// A name in a list of names.
+fn name(findings: &mut Findings, given: Value) -> Value {
+    let found = match given {
+        Value::String(_) => return given,
+        Value::Null => return Value::from(""),
+        Value::Bool(_) => Found::Bool,
+        Value::Number(number) => Found::Number(number),
+        Value::Array(_) => Found::Array,
+        Value::Object(_) => Found::Object,
+    };
+    if findings.mistyped.is_none() {
+        findings.mistyped = Some(findings.unmarshal_error(found.name(), "string"));
+    }
+    Value::Null
 }
 
 /// Reads something that Go decodes by itself: fields that nobody knows are not told of there, and
@@ -146,7 +162,10 @@ impl<'de> Visitor<'de> for Either<'_> {
             loop {
                 findings.path.push(Step::Index(list.len()));
                 let next = match kind {
-                    Kind::OrNames => seq.next_element::<String>().map(|it| it.map(Value::from)),
+                    Kind::OrNames => {
+                        let next = seq.next_element::<Value>();
+                        next.map(|it| it.map(|given| name(findings, given)))
+                    }
                     Kind::Float | Kind::OrBool | Kind::OrArray => {
                         seq.next_element_seed(Seed { findings, node })
                     }
@@ -209,6 +228,10 @@ mod tests {
             ),
             (json!({"additionalProperties": false}), json!({"additionalProperties": false})),
             (json!({"items": "x"}), json!({})),
+            (
+                json!({"dependencies": {"a": ["b", null]}}),
+                json!({"dependencies": {"a": ["b", ""]}}),
+            ),
         ];
         for (given, want) in cases {
             assert_eq!(decoded(&given).unwrap(), want, "{given}");
@@ -232,6 +255,7 @@ mod tests {
                 mistyped("string", "additionalProperties.properties.minimum", "float64"),
             ),
             (json!({"maximum": true}), mistyped("bool", "maximum", "float64")),
+            (json!({"dependencies": {"a": [1]}}), mistyped("number", "dependencies", "string")),
         ];
         for (given, want) in cases {
             let found = decoded(&given).unwrap_err();

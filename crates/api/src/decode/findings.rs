@@ -4,6 +4,7 @@ use serde_json::Number;
 
 use super::scalar;
 use crate::{
+    json::whole,
     quote::quoted,
     schema::{Field, SchemaNode, Shape},
 };
@@ -46,7 +47,8 @@ pub(super) enum Found {
 }
 
 impl Found {
-    fn name(&self) -> &'static str {
+    /// What Go's decoder calls it.
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::String => "string",
             Self::Bool => "bool",
@@ -173,10 +175,7 @@ impl Findings {
         let value = number.as_f64()?;
         let is_zero = value == 0.0 && value.is_sign_negative();
         let is_whole = self.wording == Wording::Converted && value.fract() == 0.0;
-        if !is_zero && !is_whole {
-            return None;
-        }
-        format!("{value:.0}").parse().ok()
+        if is_zero || is_whole { whole(value) } else { None }
     }
 
     /// `json: cannot unmarshal string into Go struct field PodSpec.spec.containers of type ...`.

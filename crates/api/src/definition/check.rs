@@ -1,5 +1,6 @@
 //! What an API server finds wrong with a value by its schema, in its words.
 
+mod email;
 mod format;
 mod number;
 
@@ -7,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::schema::{Additional, Limits, Schema};
+use super::schema::{Additional, Keyed, Limits, Schema};
 use crate::{
     field::{ErrorKind, ErrorList, FieldError, Path},
     quote::quoted,
@@ -76,6 +77,8 @@ fn effective_format(schema: &Schema) -> &str {
 #[derive(Default)]
 struct Found {
     errors: ErrorList,
+    /// All of them: what is told once is not told again.
+    told: BTreeSet<(ErrorKind, Path, String)>,
     /// How much was looked at, and how much of it was right: of alternatives that all fail,
     /// upstream lists the faults of the one with the most.
     matches: usize,
@@ -83,7 +86,7 @@ struct Found {
 
 impl Found {
     fn push(&mut self, error: FieldError) {
-        if !self.errors.contains(&error) {
+        if self.told.insert((error.kind, error.path.clone(), error.body.clone())) {
             self.errors.push(error);
         }
     }
@@ -277,8 +280,9 @@ impl Found {
 
     fn check_list(&mut self, schema: &Schema, list: &[Value], old: &[Value], path: &str) {
         if let Some(items) = schema.items.as_deref() {
+            let old = Keyed::of(schema, old);
             for (at, item) in list.iter().enumerate() {
-                self.value(items, item, schema.same_element(old, item), &format!("{path}[{at}]"));
+                self.value(items, item, old.find(item), &format!("{path}[{at}]"));
             }
         }
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
@@ -288,10 +292,6 @@ impl Found {
         if let Some(most) = schema.limits.items[1].filter(|most| count > *most) {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             self.push(FieldError::too_many(&place(path), list.len(), most));
-        }
-        let texts: BTreeSet<String> = list.iter().map(ToString::to_string).collect();
-        if schema.limits.has_unique_items && texts.len() < list.len() {
-            self.invalid(path, "", "shouldn't contain duplicates");
         }
     }
 
@@ -350,7 +350,10 @@ fn is_choice(choice: &Value, value: &Value) -> bool {
     match (choice, value) {
         (Value::Null, _) => false,
         (Value::Number(choice), Value::Number(value)) if choice.as_i64().is_some() => {
-            choice.as_f64() == value.as_f64().map(f64::trunc)
+            match value.as_i64() {
+                Some(value) => choice.as_i64() == Some(value),
+                None => choice.as_f64() == value.as_f64().map(f64::trunc),
+            }
         }
         (Value::Number(choice), Value::Number(value)) => choice.as_f64() == value.as_f64(),
         (choice, value) => choice == value,

@@ -4,9 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    check,
-    embedded::{self, fit_each},
-    prune, rules,
+    check, embedded, prune, rules,
     schema::{META_FIELDS, Schema},
 };
 use crate::{
@@ -99,14 +97,15 @@ fn of_node(
 
 /// What is wrong with a part of what every object has.
 fn of_meta(default: &Value, whole: &Schema, around: &Around<'_>, path: &Path) -> ErrorList {
-    let Value::Object(mut object) = around.wrap(default.clone()) else { return ErrorList::new() };
+    let mut value = around.wrap(default.clone());
+    let Some(object) = value.as_object_mut() else { return ErrorList::new() };
     object.entry("apiVersion").or_insert_with(|| "validation/v1".into());
     object.entry("kind").or_insert_with(|| "Validation".into());
     let at = Path::default();
-    let fault = fit(whole, &mut object, true, &at).err();
+    let fault = fit(whole, &mut value, true, &at).err();
     let why = match fault {
         Some(fault) => Some(fault.to_string()),
-        None => together(&meta_faults(whole, &object, true, &at)),
+        None => together(&meta_faults(whole, &value, true, &at)),
     };
     let error =
         |why| FieldError::invalid(path, default, &format!("must result in valid metadata: {why}"));
@@ -121,28 +120,28 @@ fn unknown(schema: &Schema, default: &Value, path: &Path) -> Option<FieldError> 
 
 /// What is wrong with a default as far as objects are in it.
 fn of_plain(schema: &Schema, default: &Value, is_whole: bool, path: &Path) -> ErrorList {
-    let Value::Object(mut object) = default.clone() else { return ErrorList::new() };
-    match fit(schema, &mut object, is_whole, path) {
+    let mut value = default.clone();
+    match fit(schema, &mut value, is_whole, path) {
         Err(fault) => vec![fault],
-        Ok(()) => meta_faults(schema, &object, is_whole, path),
+        Ok(()) => meta_faults(schema, &value, is_whole, path),
     }
 }
 
-fn fit(schema: &Schema, object: &mut Json, is_whole: bool, path: &Path) -> Result<(), FieldError> {
+fn fit(schema: &Schema, value: &mut Value, is_whole: bool, path: &Path) -> Result<(), FieldError> {
     let mut strict = Vec::new();
     let mut fit = |object: &mut Json, path: &Path| fit_embedded(object, path, &mut strict);
-    if is_whole {
+    if let (true, Value::Object(object)) = (is_whole && !schema.is_embedded, &mut *value) {
         fit(object, path)?;
     }
-    fit_each(schema, object, path, &mut fit)
+    embedded::fit_in(schema, value, path, &mut fit)
 }
 
-fn meta_faults(schema: &Schema, object: &Json, is_whole: bool, path: &Path) -> ErrorList {
-    let mut errors = if is_whole { embedded::of_one(object, path) } else { ErrorList::new() };
-    let inside = embedded::faults(schema, object).into_iter();
-    errors.extend(
-        inside.map(|error| FieldError { path: path.child(&error.path.to_string()), ..error }),
-    );
+fn meta_faults(schema: &Schema, value: &Value, is_whole: bool, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    if let (true, Value::Object(object)) = (is_whole && !schema.is_embedded, value) {
+        errors.extend(embedded::of_one(object, path));
+    }
+    errors.extend(embedded::faults_in(schema, value, path));
     errors
 }
 
@@ -303,6 +302,12 @@ mod tests {
                 json!({"type": "object", "additionalProperties": {"type": "integer",
                                                                   "default": "x"}}),
                 None,
+            ),
+            (
+                json!({"type": "array", "default": [{"kind": "Pod"}], "items": {
+                    "type": "object", "x-kubernetes-embedded-resource": true,
+                    "x-kubernetes-preserve-unknown-fields": true}}),
+                Some(format!("{default}[0].apiVersion: Required value")),
             ),
         ];
         for (schema, want) in cases {

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{schema::Schema, walk::walk};
+use super::{
+    schema::Schema,
+    walk::{in_value, walk},
+};
 use crate::{
     field::{ErrorList, FieldError, Path},
     meta, names,
@@ -12,12 +15,23 @@ use crate::{
 /// What is wrong with the objects that are embedded in an object.
 pub(super) fn faults(schema: &Schema, object: &Json) -> ErrorList {
     let mut errors = ErrorList::new();
-    walk(schema, object, &mut |schema, value, path| {
-        if let (true, Value::Object(object)) = (schema.is_embedded, value) {
-            errors.extend(of_one(object, path));
-        }
+    walk(schema, object, &mut |schema, value, path| add_faults(schema, value, path, &mut errors));
+    errors
+}
+
+/// What is wrong with a value and with those in it, as far as they are embedded.
+pub(super) fn faults_in(schema: &Schema, value: &Value, path: &Path) -> ErrorList {
+    let mut errors = ErrorList::new();
+    in_value(schema, value, path, &mut |schema, value, path| {
+        add_faults(schema, value, path, &mut errors);
     });
     errors
+}
+
+fn add_faults(schema: &Schema, value: &Value, path: &Path, errors: &mut ErrorList) {
+    if let (true, Value::Object(object)) = (schema.is_embedded, value) {
+        errors.extend(of_one(object, path));
+    }
 }
 
 /// What is wrong with an object that is embedded, or would be.
@@ -74,7 +88,11 @@ pub(crate) fn fit_each<E>(
     Ok(())
 }
 
-fn fit_in<E>(
+/// The same for a value, and what is in it.
+///
+/// # Errors
+/// The first that `fit` has.
+pub(super) fn fit_in<E>(
     schema: &Schema,
     value: &mut Value,
     path: &Path,

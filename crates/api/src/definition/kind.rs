@@ -54,13 +54,13 @@ impl CustomStrategy {
             errors.extend(scale.spec_faults(&object));
             errors.extend(scale.status_faults(&object));
         }
+        errors.extend(embedded::faults(&self.schema, &object));
         self.add_other_faults(&object, old, &mut errors);
         errors
     }
 
     /// What is found by more than the schema's limits, and only when those hold.
     fn add_other_faults(&self, object: &Json, old: Option<&Json>, errors: &mut ErrorList) {
-        errors.extend(embedded::faults(&self.schema, object));
         let was_whole = old.is_none_or(|old| lists::duplicates(&self.schema, old).is_empty());
         if was_whole {
             errors.extend(lists::duplicates(&self.schema, object));
@@ -75,7 +75,7 @@ impl CustomStrategy {
                     | ErrorKind::TypeInvalid
             )
         };
-        if !self.schema.any(&|schema| !schema.rules.is_empty()) {
+        if !self.schema.has_rules {
             return;
         }
         // What is wrong with the name is found elsewhere, and is in the way all the same.
@@ -137,8 +137,8 @@ impl Strategy for CustomStrategy {
         added.retain(|name| !before.contains(name));
         added.sort();
         let of_finalizers = added.iter().flat_map(|name| finalizer_warnings(name));
-        let (object, old) = (self.whole(object), old.map(|old| self.whole(old)));
-        let let_pass = old.map(|old| rules::let_pass(&self.schema, &object, &old));
+        let old = old.filter(|_| self.schema.has_rules).map(|old| self.whole(old));
+        let let_pass = old.map(|old| rules::let_pass(&self.schema, &self.whole(object), &old));
         let let_pass = let_pass.into_iter().flatten().map(|error| error.to_string());
         let_pass.chain(of_finalizers).collect()
     }
@@ -228,6 +228,7 @@ impl Strategy for CustomStrategy {
         fill_in(stored, &mut object);
         if self.stored.is_some() {
             prune::prune(&self.schema, &mut object);
+            prune::drop_nulls(Some(&self.schema), &mut object);
         }
         object
     }
@@ -262,3 +263,6 @@ fn finalizer_warnings(name: &str) -> Vec<String> {
     }
     warnings
 }
+
+#[cfg(test)]
+mod tests;

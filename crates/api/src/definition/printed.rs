@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{duration::since, jsonpath::Template, strategy::Json, table};
+use crate::{duration::since, json::truncated, jsonpath::Template, strategy::Json, table};
 
 /// The columns of a version.
 #[derive(Debug, Default)]
@@ -70,8 +70,8 @@ impl Printed {
             ("string", _) => crate::jsonpath::shown(&value).into(),
             (_, Value::Null) => Value::Null,
             ("integer", Value::Number(number)) => {
-                let cut = number.as_f64().map(|number| number.trunc());
-                number.as_i64().map_or_else(|| cut.into(), Value::from)
+                let cut = || number.as_f64().map(truncated);
+                number.as_i64().or_else(cut).into()
             }
             ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value,
             ("date", Value::String(moment)) => since(moment, now).into(),
@@ -97,6 +97,7 @@ mod tests {
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
             {"name": "Wrong", "type": "integer", "jsonPath": ".spec.text"},
             {"name": "Map", "type": "string", "jsonPath": ".spec.map"},
+            {"name": "Cut", "type": "integer", "jsonPath": ".spec.part"},
             {"name": "Never", "type": "date", "jsonPath": ".spec.text"},
         ]}));
         let object = json!({
@@ -109,7 +110,7 @@ mod tests {
         let row = columns.row(object.as_object().unwrap(), now);
         assert_eq!(
             Value::from(row),
-            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}", "<invalid>"])
+            json!(["x", "t", 3, 1.5, true, "True", "a", "60s", null, "{\"k\":1}", 1, "<invalid>"])
         );
         let definitions = columns.definitions();
         assert_eq!(definitions[2]["priority"], 1);

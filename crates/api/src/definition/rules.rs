@@ -4,6 +4,7 @@
 //! compiler would refuse because a field does not exist fails here when the rule is evaluated. What
 //! an expression may cost is not limited.
 
+mod depth;
 mod functions;
 mod program;
 mod rewrite;
@@ -17,7 +18,7 @@ pub(super) use program::Programs;
 
 use super::{
     fieldpath::follow,
-    schema::{Rule, Schema},
+    schema::{Keyed, Rule, Schema},
 };
 use crate::{
     field::{ErrorKind, ErrorList, FieldError, Path},
@@ -40,7 +41,8 @@ pub(super) fn faults(
         let why = format!("compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("rule"), &shown, &why));
     }
-    if let Some(Err(why)) = &programs.message {
+    // A message is looked at only where there is something to tell.
+    if let (Ok(_), Some(Err(why))) = (&programs.rule, &programs.message) {
         let why = format!("messageExpression compilation failed: {why}");
         errors.push(FieldError::invalid(&path.child("messageExpression"), &shown, &why));
     }
@@ -183,7 +185,7 @@ impl<'a> Scene<'a> {
 }
 
 fn visit(schema: &Schema, scene: Scene<'_>, path: &Path, wanted: Wanted, errors: &mut ErrorList) {
-    if scene.new.is_null() || !schema.any(&|schema| !schema.rules.is_empty()) {
+    if scene.new.is_null() || !schema.has_rules {
         return;
     }
     for rule in &schema.rules {
@@ -234,8 +236,9 @@ fn visit_parts(
         Value::Array(list) => {
             let Some(items) = schema.items.as_deref() else { return };
             let old = scene.old.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let old = Keyed::of(schema, old);
             for (at, new) in list.iter().enumerate() {
-                let inner = scene.part(items, new, schema.same_element(old, new));
+                let inner = scene.part(items, new, old.find(new));
                 visit(items, inner, &path.index(at), wanted, errors);
             }
         }

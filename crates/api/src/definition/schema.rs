@@ -41,6 +41,8 @@ pub struct Schema {
     pub is_atomic: bool,
     /// The rules, as expressions.
     pub rules: Vec<Rule>,
+    /// Whether there are rules here or for anything in here.
+    pub has_rules: bool,
     /// What values must be like.
     pub limits: Limits,
 }
@@ -69,7 +71,6 @@ pub struct Limits {
     pub(super) length: [Option<u64>; 2],
     pub(super) items: [Option<u64>; 2],
     pub(super) properties: [Option<u64>; 2],
-    pub(super) has_unique_items: bool,
     pub(super) all_of: Vec<Schema>,
     pub(super) any_of: Vec<Schema>,
     pub(super) one_of: Vec<Schema>,
@@ -118,7 +119,7 @@ impl Schema {
         let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
         let properties = schema.get("properties").and_then(Value::as_object);
         let list_keys = schema.get("x-kubernetes-list-map-keys");
-        Self {
+        let mut read = Self {
             kind: text("type").to_owned(),
             format: text("format").to_owned(),
             is_nullable: flag("nullable"),
@@ -150,8 +151,13 @@ impl Schema {
                 .flatten()
                 .map(Rule::read)
                 .collect(),
+            has_rules: false,
             limits: Limits::read(schema),
-        }
+        };
+        let parts = read.properties.values().chain(read.items.as_deref());
+        let has_rules = parts.chain(read.additional.schema()).any(|part| part.has_rules);
+        read.has_rules = has_rules || !read.rules.is_empty();
+        read
     }
 
     /// What the field `name` is.
@@ -159,27 +165,20 @@ impl Schema {
         self.properties.get(name).or_else(|| self.additional.schema())
     }
 
-    /// The element of an `old` list that an element of a new one was, where that can be told.
-    pub(super) fn same_element<'a>(&self, old: &'a [Value], item: &Value) -> Option<&'a Value> {
-        if self.list_type.as_deref() != Some("map") {
-            return None;
-        }
-        let is_same =
-            |old: &&Value| self.list_keys.iter().all(|name| old.get(&**name) == item.get(&**name));
-        old.iter().find(is_same)
-    }
-
     /// Whether a value is what it was before, as far as its schema can tell: elements of lists that
     /// are maps are known by their keys, and members that nobody described are never known again.
     pub(super) fn is_same(&self, new: &Value, old: &Value) -> bool {
         match (new, old) {
             (Value::Array(new), Value::Array(old)) if self.list_type.as_deref() == Some("map") => {
+                if new.len() != old.len() {
+                    return false;
+                }
+                let old = Keyed::of(self, old);
                 let items = self.items.as_deref();
                 let is_same = |new: &Value| {
-                    let old = self.same_element(old, new);
-                    items.zip(old).is_some_and(|(items, old)| items.is_same(new, old))
+                    items.zip(old.find(new)).is_some_and(|(items, old)| items.is_same(new, old))
                 };
-                new.len() == old.len() && new.iter().all(is_same)
+                new.iter().all(is_same)
             }
             (Value::Object(new), Value::Object(old)) => {
                 let is_same = |(name, new): (&String, &Value)| {
@@ -199,6 +198,51 @@ impl Schema {
             || self.items.as_deref().is_some_and(|schema| schema.any(is_so))
             || self.additional.schema().is_some_and(|schema| schema.any(is_so))
     }
+}
+
+/// The elements of an old list by the keys that tell them apart; of lists that are no maps none is
+/// ever known again.
+pub(super) struct Keyed<'a> {
+    keys: &'a [Text],
+    elements: BTreeMap<String, &'a Value>,
+}
+
+impl<'a> Keyed<'a> {
+    /// The elements of a list that `schema` describes.
+    pub(super) fn of(schema: &'a Schema, list: &'a [Value]) -> Self {
+        let is_map = schema.list_type.as_deref() == Some("map");
+        let keys = if is_map { &*schema.list_keys } else { &[] };
+        let mut elements = BTreeMap::new();
+        for element in list.iter().filter(|_| !keys.is_empty()) {
+            // Of those that have the same keys the first one counts.
+            if let Some(key) = key(keys, element) {
+                elements.entry(key).or_insert(element);
+            }
+        }
+        Self { keys, elements }
+    }
+
+    /// The element that an element of a new list was, where that can be told.
+    pub(super) fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.elements.is_empty() {
+            return None;
+        }
+        self.elements.get(&key(self.keys, item)?).copied()
+    }
+}
+
+/// The keys of an element as one text; nothing unless it has them all, and all are plain values.
+fn key(names: &[Text], element: &Value) -> Option<String> {
+    let mut text = String::new();
+    for name in names {
+        let value = element.get(&**name)?;
+        if matches!(value, Value::Null | Value::Array(_) | Value::Object(_)) {
+            return None;
+        }
+        text.push_str(&value.to_string());
+        text.push('\0');
+    }
+    Some(text)
 }
 
 impl Additional {
@@ -232,7 +276,6 @@ impl Limits {
             length: [count("minLength"), count("maxLength")],
             items: [count("minItems"), count("maxItems")],
             properties: [count("minProperties"), count("maxProperties")],
-            has_unique_items: flag("uniqueItems"),
             all_of: many("allOf"),
             any_of: many("anyOf"),
             one_of: many("oneOf"),

@@ -5,6 +5,7 @@ mod names;
 mod properties;
 mod shown;
 mod structural;
+mod url;
 
 use serde_json::Value;
 
@@ -232,19 +233,24 @@ fn of_schema(schema: &Value, has_status: bool, path: &Path) -> ErrorList {
     }
     let read = Schema::read(schema);
     let unstructured = structural::faults(schema, &path);
-    let is_structural = unstructured.is_empty();
+    let has_values = match unstructured.is_empty() {
+        true => {
+            let faults = defaults::faults(&read, &path);
+            let is_right = faults.is_empty();
+            errors.extend(faults);
+            is_right
+        }
+        false => false,
+    };
     errors.extend(unstructured);
-    if is_structural {
-        errors.extend(defaults::faults(&read, &path));
-    }
-    errors.extend(properties::faults(schema, &path));
+    errors.extend(properties::faults(schema, &read, has_values, &path));
     errors
 }
 
 fn of_columns(version: &Value, path: &Path) -> ErrorList {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    const FORMATS: [&str; 9] =
-        ["byte", "date", "date-time", "double", "float", "int32", "int64", "password", "name"];
+    const FORMATS: [&str; 8] =
+        ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let mut errors = ErrorList::new();
     let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
     for (index, column) in columns.enumerate() {
@@ -263,9 +269,7 @@ fn of_columns(version: &Value, path: &Path) -> ErrorList {
         }
         let format = text("format");
         if !format.is_empty() && !FORMATS.contains(&format) {
-            let mut sorted = FORMATS;
-            sorted.sort_unstable();
-            errors.push(FieldError::invalid(&path.child("format"), format, &one_of(&sorted)));
+            errors.push(FieldError::invalid(&path.child("format"), format, &one_of(&FORMATS)));
         }
         match text("jsonPath") {
             "" => errors.push(FieldError::required(&path.child("JSONPath"), "")),

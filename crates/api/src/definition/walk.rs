@@ -26,7 +26,8 @@ fn in_object(
     }
 }
 
-fn in_value(
+/// Shows a value, and every one inside of it.
+pub(super) fn in_value(
     schema: &Schema,
     value: &Value,
     path: &Path,

@@ -251,6 +251,8 @@ fn those_who_reach_too_far_are_told_what_is_not_theirs() {
         "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"patch\"]}\n\
          {APIGroups:[\"\"], Resources:[\"pods/log\"], Verbs:[\"delete\" \"patch\"]}"
     );
+    let told = tried(bot, "red", pods(&["delete", "delete"])).unwrap();
+    assert!(told.ends_with("Verbs:[\"delete\" \"delete\"]}"), "what is asked for twice is: {told}");
     assert!(tried(bot, "blue", pods(&["get"])).is_some(), "rights end with the namespace");
 }
 

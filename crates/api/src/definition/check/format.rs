@@ -1,14 +1,11 @@
 //! The formats of texts that an API server knows and checks. Others mean nothing.
 
-use std::{
-    net::{Ipv4Addr, Ipv6Addr},
-    sync::LazyLock,
-};
+use std::{net::Ipv6Addr, sync::LazyLock};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::civil::Date;
 use regex::Regex;
 
+use super::email::is_address;
 use crate::{duration::parse_go, names};
 
 /// Every format that upstream knows, without dashes.
@@ -55,7 +52,7 @@ pub(in crate::definition) fn is_known(kind: &str, format: &str) -> bool {
 pub(super) fn is_valid(format: &str, text: &str) -> bool {
     let hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match &*format.replace('-', "") {
-        "ipv4" => text.parse::<Ipv4Addr>().is_ok(),
+        "ipv4" => text.contains('.') && (is_ipv4(text) || is_ipv6(text)),
         "ipv6" => text.parse::<Ipv6Addr>().is_ok(),
         "cidr" => is_cidr(text),
         "mac" => MAC.is_match(text),
@@ -68,9 +65,9 @@ pub(super) fn is_valid(format: &str, text: &str) -> bool {
         "date" => is_date(text),
         "datetime" => is_moment(text),
         "duration" => parse_go(text).is_some() || is_wordy_duration(text),
-        "byte" => STANDARD.decode(text).is_ok(),
+        "byte" => BASE64.is_match(text),
         "hostname" => is_hostname(text),
-        "email" => EMAIL.is_match(text),
+        "email" => is_address(text),
         "uri" => URI.is_match(text),
         "bsonobjectid" => text.len() == 24 && hex(text),
         "hexcolor" => HEX_COLOR.is_match(text),
@@ -102,7 +99,10 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 /// What a part of the name of a host is made of, but for dashes.
 static LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^[a-zA-Z0-9\\p{S}\\p{L}]*$"));
 static TOP_LABEL: LazyLock<Regex> = LazyLock::new(|| regex("^\\p{L}*$"));
-static EMAIL: LazyLock<Regex> = LazyLock::new(|| regex("^([^<>]*<)?[^@\\s<>,;]+@[^@\\s<>,;]+>?$"));
+/// Bits that are left over may be anything, and there are some.
+static BASE64: LazyLock<Regex> = LazyLock::new(|| {
+    regex("^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$")
+});
 static URI: LazyLock<Regex> =
     LazyLock::new(|| regex("^([a-zA-Z][a-zA-Z0-9+.-]*:[^\\s]+|/[^\\s]*)$"));
 static HEX_COLOR: LazyLock<Regex> = LazyLock::new(|| regex("^#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$"));
@@ -194,8 +194,30 @@ fn is_cidr(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let is_plain = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
     let Some(length) = length.parse::<u8>().ok().filter(|_| is_plain) else { return false };
-    (address.parse::<Ipv4Addr>().is_ok() && length <= 32)
-        || (address.parse::<Ipv6Addr>().is_ok() && length <= 128)
+    match is_ipv4(address) {
+        true => length <= 32,
+        false => is_ipv6(address) && length <= 128,
+    }
+}
+
+/// Whether a text is an address as Kubernetes always took them: with leading zeros.
+fn is_ipv4(text: &str) -> bool {
+    let is_octet = |part: &str| {
+        let digits = part.trim_start_matches('0');
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && (digits.is_empty() || digits.parse::<u8>().is_ok())
+    };
+    text.split('.').count() == 4 && text.split('.').all(is_octet)
+}
+
+/// The same for those of six, which may have one of four at their end.
+fn is_ipv6(text: &str) -> bool {
+    let parts = text.split(':').map(|part| match part {
+        "" => "",
+        part if is_ipv4(part) => "0.0.0.0",
+        part => Some(part.trim_start_matches('0')).filter(|it| !it.is_empty()).unwrap_or("0"),
+    });
+    parts.collect::<Vec<_>>().join(":").parse::<Ipv6Addr>().is_ok()
 }
 
 fn without_dashes(text: &str) -> Vec<char> {
@@ -246,9 +268,17 @@ mod tests {
         let cases = [
             ("ipv4", "10.0.0.1", true),
             ("ipv4", "10.0.0", false),
+            ("ipv4", "010.000.0.01", true),
+            ("ipv4", "10.0.0.256", false),
+            ("ipv4", "::ffff:1.2.3.4", true),
+            ("ipv4", "::1", false),
             ("ipv6", "::1", true),
             ("cidr", "10.0.0.0/8", true),
             ("cidr", "10.0.0.0/33", false),
+            ("cidr", "010.0.0.0/08", true),
+            ("cidr", "fd00::/64", true),
+            ("cidr", "fd00::/129", false),
+            ("cidr", "fd00::", false),
             ("mac", "01:23:45:67:89:ab", true),
             ("mac", "01:23", false),
             ("uuid", "123e4567-e89b-12d3-a456-426614174000", true),
@@ -273,6 +303,8 @@ mod tests {
             ("duration", "5", false),
             ("byte", "YQ==", true),
             ("byte", "!", false),
+            ("byte", "", false),
+            ("byte", "YR==", true),
             ("hostname", "a.example.com", true),
             ("hostname", "-a", false),
             ("hostname", "10.0.0.1", false),

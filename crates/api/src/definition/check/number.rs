@@ -6,6 +6,7 @@ use super::{Found, effective_format, go_float, place};
 use crate::{
     definition::schema::{Limits, Schema},
     field::{ErrorKind, FieldError},
+    json::truncated,
 };
 
 /// The largest number up to which every whole one can be told from its neighbours.
@@ -179,10 +180,4 @@ fn is_below(a: Seen, b: Seen, is_open: bool) -> bool {
         (Seen::Fraction(a), Seen::Fraction(b)) => a < b || !is_open && a == b,
         (Seen::Whole(_), Seen::Fraction(_)) | (Seen::Fraction(_), Seen::Whole(_)) => true,
     }
-}
-
-/// The whole part of a number, or the nearest one that there is.
-fn truncated(number: f64) -> i64 {
-    let nearest = if number < 0.0 { i64::MIN } else { i64::MAX };
-    format!("{:.0}", number.trunc()).parse().unwrap_or(nearest)
 }

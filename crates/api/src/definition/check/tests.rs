@@ -319,3 +319,49 @@ fn lists_that_are_maps_are_the_same_in_any_order() {
     assert_eq!(faults(keyed(item("y", 2), item("x", 3)), old()), 1);
     assert_eq!(faults(keyed(item("z", 2), item("x", 1)), old()), 1);
 }
+
+#[test]
+fn elements_without_their_keys_are_not_known_again() {
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k", "l"],
+        "items": {"type": "object", "properties": {
+            "k": {"type": "string"}, "l": {"type": "integer"},
+            "n": {"type": "integer", "maximum": 5}}}}}}));
+    let faults = |new: Value, old: Value| {
+        let [new, old] = [new, old].map(|it| json!({"spec": it}).as_object().cloned().unwrap());
+        check(&schema, &new, Some(&old)).len()
+    };
+    let with = |n: i64| json!([{"k": "a", "l": 1, "n": n}, {"k": "b", "l": 1, "n": 7}]);
+    assert_eq!(faults(with(6), with(7)), 1);
+    let without = |n: i64| json!([{"k": "a", "n": n}, {"k": "b", "n": 7}]);
+    assert_eq!(faults(without(6), without(7)), 2);
+    let with_null = |n: i64| json!([{"k": "a", "l": null, "n": n}, {"k": "b", "n": 7}]);
+    assert!(faults(with_null(6), with_null(7)) > 2);
+    // Of two with the same keys the first one counts.
+    let twice = |n: i64| json!([{"k": "a", "l": 1, "n": n}, {"k": "a", "l": 1, "n": 7}]);
+    assert_eq!(faults(twice(6), twice(6)), 1);
+}
+
+#[test]
+fn long_lists_are_checked_in_the_time_it_takes_to_read_them() {
+    let count = 30_000;
+    let keyed = |last: i64| -> Vec<Value> {
+        let item = |k: i64| json!({"k": k, "n": if k == count - 1 { last } else { 6 }});
+        (0..count).map(item).collect()
+    };
+    let schema = Schema::read(&json!({"type": "object", "properties": {"spec": {
+        "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+        "items": {"type": "object", "properties": {
+            "k": {"type": "integer"}, "n": {"type": "integer", "maximum": 5}}}}}}));
+    let with = |last: i64| json!({"spec": keyed(last)}).as_object().cloned().unwrap();
+    assert_eq!(check(&schema, &with(7), Some(&with(6))).len(), 1);
+    let wrong = faults(json!({"type": "array", "items": {"type": "string"}}), json!(keyed(1)));
+    assert_eq!(wrong.len(), keyed(1).len());
+}
+
+#[test]
+fn whole_numbers_are_not_taken_for_their_neighbours() {
+    let choices = json!({"type": "integer", "enum": [9_007_199_254_740_993_i64]});
+    assert!(faults(choices.clone(), json!(9_007_199_254_740_993_i64)).is_empty());
+    assert_eq!(faults(choices, json!(9_007_199_254_740_992_i64)).len(), 1);
+}

@@ -10,7 +10,7 @@ use kube_cel::{
         common::ast::{CallExpr, Expr},
         extractors::This,
         functions,
-        objects::{Key, Map},
+        objects::{Key, Map, OptionalValue},
     },
 };
 
@@ -19,6 +19,8 @@ use super::super::check::go_float;
 /// Makes a list of lists of two: the elements of a list and where they are, or the members of a map
 /// and what they are called.
 pub(super) const PAIRS: &str = "@pairs";
+/// Makes a list of what may be nothing.
+pub(super) const LISTED: &str = "@listed";
 /// Adds a member to a map.
 pub(super) const MERGED: &str = "@merged";
 
@@ -43,6 +45,7 @@ pub(super) fn all() -> Context<'static> {
     context.add_function("string", text);
     context.add_function("type", type_of);
     context.add_function(PAIRS, pairs);
+    context.add_function(LISTED, listed);
     context.add_function(MERGED, |map: Value, key: Value, value: Value| merged(&map, key, value));
     for name in TYPES {
         context.add_variable_from_value(name, type_named(name));
@@ -87,15 +90,26 @@ fn text(This(value): This<Value>) -> ResolveResult {
     } else if let Value::Float(number) = value {
         go_float(number)
     } else if let Value::Timestamp(moment) = value {
-        moment.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+        moment_text(&moment.to_rfc3339_opts(SecondsFormat::Nanos, true))
     } else if let Value::Duration(time) = value {
-        // More than a double has digits for is more than anybody compares.
-        let micros = time.num_microseconds().and_then(|it| it.to_string().parse::<f64>().ok());
-        format!("{}s", micros.unwrap_or_default() / 1e6)
+        // Upstream tells what a double has of it.
+        let seconds: f64 = time.num_seconds().to_string().parse().unwrap_or_default();
+        format!("{}s", seconds + f64::from(time.subsec_nanos()) / 1e9)
     } else {
         return given_text(value);
     };
     Ok(Value::String(Arc::new(text)))
+}
+
+/// A moment with a fraction of nine digits, without those that say nothing.
+fn moment_text(text: &str) -> String {
+    let Some((whole, rest)) = text.split_once('.') else { return text.to_owned() };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (digits, zone) = rest.split_at(end);
+    match digits.trim_end_matches('0') {
+        "" => format!("{whole}{zone}"),
+        digits => format!("{whole}.{digits}{zone}"),
+    }
 }
 
 fn given_text(value: Value) -> ResolveResult {
@@ -144,6 +158,11 @@ fn pairs(This(value): This<Value>) -> ResolveResult {
         return Err(ExecutionError::NoSuchOverload);
     };
     Ok(Value::List(Arc::new(pairs)))
+}
+
+fn listed(This(value): This<Value>) -> ResolveResult {
+    let found = <&OptionalValue>::try_from(&value)?.value();
+    Ok(Value::List(Arc::new(found.into_iter().cloned().collect())))
 }
 
 fn merged(map: &Value, key: Value, value: Value) -> ResolveResult {

@@ -7,6 +7,7 @@ use kube_cel::cel::{
 };
 
 use super::{
+    depth::{self, DEPTH_MAX},
     functions, rewrite,
     unordered::{self, SORTED},
 };
@@ -281,8 +282,13 @@ impl Programs {
 }
 
 fn parse(text: &str) -> Result<IdedExpr, String> {
-    // Whatever a user may write must not end more than the request that has it in it.
-    let parsed = catch_unwind(|| Parser::new().enable_optional_syntax(true).parse(text));
+    // Whatever a user may write must not end more than the request that has it in it. Nobody
+    // catches the end of the stack.
+    if let Some(why) = depth::fault(text) {
+        return Err(why);
+    }
+    let parser = || Parser::new().enable_optional_syntax(true).max_recursion_depth(DEPTH_MAX);
+    let parsed = catch_unwind(|| parser().parse(text));
     match parsed {
         Ok(Ok(expression)) => Ok(expression),
         Ok(Err(why)) => Err(why.to_string().trim().to_owned()),
@@ -300,8 +306,8 @@ fn run(expression: &IdedExpr, subject: &Subject) -> Result<Value, Fault> {
     };
     let mut patient = expression.clone();
     match rewrite::absorb(&mut patient) {
-        true => run_once(&patient, subject).map_err(|_| fault),
-        false => Err(fault),
+        0 => Err(fault),
+        _ => run_once(&patient, subject).map_err(|_| fault),
     }
 }
 

@@ -12,12 +12,16 @@ use kube_cel::cel::{
     },
 };
 
-use super::functions::{MERGED, PAIRS};
+use super::functions::{LISTED, MERGED, PAIRS};
 
 /// What loops gather, which nobody can write.
 const RESULT: &str = "@result";
 /// The element of a loop that has two names.
 const PAIR: &str = "@pair";
+/// What something is made of that may be nothing, as a list.
+const OPTIONAL: &str = "@optional";
+/// How many loops inside of each other are made to go on: each of them is there twice then.
+const LOOPS_MAX: usize = 4;
 
 /// Puts an expression in words that can be evaluated. `is_old_optional` says whether `oldSelf` may
 /// be nothing.
@@ -50,20 +54,35 @@ fn fitting_call(call: &mut CallExpr) -> Option<IdedExpr> {
         operators::OPT_INDEX.clone_into(&mut call.func_name);
         return None;
     }
-    let mut args = call.args.iter().cloned();
-    let Some(target) = call.target.as_deref() else {
+    if call.target.is_none() {
         let is_dyn = call.func_name == "dyn" && call.args.len() == 1;
-        return args.next().filter(|_| is_dyn);
-    };
-    let target = target.clone();
-    match (&*call.func_name, &*call.args) {
-        ("optMap", [name, _]) => of_optional(target, named(name)?, args.nth(1)?, true),
-        ("optFlatMap", [name, _]) => of_optional(target, named(name)?, args.nth(1)?, false),
-        (name, [first, second, ..]) if call.args.len() > 2 => {
-            let names = [named(first)?, named(second)?];
-            of_pairs(name, target, names, args.skip(2).collect())
+        return if is_dyn { call.args.pop() } else { None };
+    }
+    let is_named = |at: usize| call.args.get(at).and_then(named).is_some();
+    // What fits is taken, not copied: chains would be copied once for each of their steps.
+    match (&*call.func_name, call.args.len()) {
+        (function @ ("optMap" | "optFlatMap"), 2) if is_named(0) => {
+            let is_plain = function == "optMap";
+            let (target, body) = (*call.target.take()?, call.args.pop()?);
+            Some(of_optional(target, named(call.args.first()?)?, body, is_plain))
+        }
+        (function, count) if is_loop(function, count) && is_named(0) && is_named(1) => {
+            let function = std::mem::take(&mut call.func_name);
+            let target = *call.target.take()?;
+            let bodies = call.args.split_off(2);
+            let names = [named(call.args.first()?)?, named(call.args.get(1)?)?];
+            of_pairs(&function, target, names, bodies)
         }
         _ => None,
+    }
+}
+
+/// Whether a method is a loop in which elements have two names.
+fn is_loop(function: &str, args: usize) -> bool {
+    match function {
+        "all" | "exists" | "existsOne" | "exists_one" => args == 3,
+        "transformList" | "transformMap" => args == 3 || args == 4,
+        _ => false,
     }
 }
 
@@ -92,8 +111,8 @@ fn is_optional(expression: &IdedExpr, is_old_optional: bool) -> bool {
             }
             _ => false,
         },
+        Expr::Comprehension(loops) => loops.accu_var == OPTIONAL && is_optional(&loops.result),
         Expr::Unspecified
-        | Expr::Comprehension(_)
         | Expr::List(_)
         | Expr::Literal(_)
         | Expr::Map(_)
@@ -103,16 +122,19 @@ fn is_optional(expression: &IdedExpr, is_old_optional: bool) -> bool {
 }
 
 /// `target.optMap(name, body)`, or `optFlatMap` of a body that may be nothing itself.
-fn of_optional(target: IdedExpr, name: &str, body: IdedExpr, is_plain: bool) -> Option<IdedExpr> {
+fn of_optional(target: IdedExpr, name: &str, body: IdedExpr, is_plain: bool) -> IdedExpr {
     let optional = || ident("optional");
-    let has_value = method(target.clone(), "hasValue", Vec::new());
-    let value = method(target, "value", Vec::new());
+    let first = bare(Expr::Literal(LiteralValue::Int(0.into())));
+    let value = call(operators::INDEX, vec![ident(OPTIONAL), first]);
+    let is_there = call(operators::NOT_EQUALS, vec![ident(OPTIONAL), list(Vec::new())]);
     let body = match is_plain {
         true => method(optional(), "of", vec![body]),
         false => body,
     };
     let nothing = method(optional(), "none", Vec::new());
-    Some(call(operators::CONDITIONAL, vec![has_value, with(name, value, body), nothing]))
+    let found = call(operators::CONDITIONAL, vec![is_there, with(name, value, body), nothing]);
+    // A name for what may be nothing would mean what it is, or fail: a list is what it is.
+    with(OPTIONAL, call(LISTED, vec![target]), found)
 }
 
 /// A loop over the elements of a list and where they are, or the members of a map and what they are
@@ -207,24 +229,25 @@ fn with(name: &str, value: IdedExpr, body: IdedExpr) -> IdedExpr {
     })))
 }
 
-/// Makes loops go on after an element that fails, as another one may decide. The answer is whether
-/// there is any such loop.
-pub(super) fn absorb(expression: &mut IdedExpr) -> bool {
-    let mut is_changed = false;
-    for part in parts(expression) {
-        is_changed |= absorb(part);
-    }
-    let Expr::Comprehension(loops) = &expression.expr else { return is_changed };
-    let Expr::Call(step) = &loops.loop_step.expr else { return is_changed };
+/// Makes loops go on after an element that fails, as another one may decide. The answer is how many
+/// such loops are inside of each other.
+pub(super) fn absorb(expression: &mut IdedExpr) -> usize {
+    let within = parts(expression).into_iter().map(absorb).max().unwrap_or_default();
+    if within < LOOPS_MAX && absorb_one(expression).is_some() { within + 1 } else { within }
+}
+
+fn absorb_one(expression: &mut IdedExpr) -> Option<()> {
+    let Expr::Comprehension(loops) = &expression.expr else { return None };
+    let Expr::Call(step) = &loops.loop_step.expr else { return None };
     let decides = match &*step.func_name {
         operators::LOGICAL_AND => false,
         operators::LOGICAL_OR => true,
-        _ => return is_changed,
+        _ => return None,
     };
     // Looks for an element that decides, and counts those that fail as ones that do not.
     let mut first = loops.clone();
-    let Expr::Call(CallExpr { args, .. }) = &mut first.loop_step.expr else { return is_changed };
-    let Some(body) = args.get_mut(1) else { return is_changed };
+    let Expr::Call(CallExpr { args, .. }) = &mut first.loop_step.expr else { return None };
+    let body = args.get_mut(1)?;
     let not = |it| call(operators::LOGICAL_NOT, vec![it]);
     let strictly = |it| call(operators::NOT_STRICTLY_FALSE, vec![it]);
     let plain = std::mem::take(body);
@@ -233,7 +256,7 @@ pub(super) fn absorb(expression: &mut IdedExpr) -> bool {
     let then = std::mem::take(expression);
     let operator = if decides { operators::LOGICAL_OR } else { operators::LOGICAL_AND };
     *expression = call(operator, vec![first, then]);
-    true
+    Some(())
 }
 
 /// The expressions that an expression is made of.

@@ -1,3 +1,5 @@
+mod deep;
+
 use serde_json::json;
 
 use super::*;
@@ -70,6 +72,11 @@ fn fields_that_may_be_nothing_are_nothing_where_they_are_not() {
         ("self.?s.optMap(it, it.size()).orValue(0) == 2", json!({"s": "ab"})),
         ("self.?map.optFlatMap(it, it.?x).orValue(0) == 2", json!({"map": {"x": 2}})),
         ("optional.of(self.map).x.value() == 2", json!({"map": {"x": 2}})),
+        ("self.?map.optMap(it, it).x.orValue(0) == 2", json!({"map": {"x": 2}})),
+        (
+            "self.?n.optMap(a, self.?m.optMap(b, a + b).value()).value() == 3",
+            json!({"n": 1, "m": 2}),
+        ),
     ];
     for (rule, spec) in cases {
         let none: Vec<String> = Vec::new();
@@ -106,6 +113,9 @@ fn loops_and_conversions_are_those_of_upstream() {
         ("size(self.s) == 2 && self.s.size() == 2", json!({"s": "\u{e9}\u{1f600}"})),
         ("string(true) + string(self.f) == 'true1.5'", json!({"f": 1.5})),
         ("string(timestamp('2026-11-15T12:00:00Z')) == '2026-11-15T12:00:00Z'", json!({})),
+        ("string(timestamp('2026-11-15T12:00:00.50Z')) == '2026-11-15T12:00:00.5Z'", json!({})),
+        ("string(duration('1ns')) == '0.000000001s'", json!({})),
+        ("string(duration('-1500ms')) == '-1.5s'", json!({})),
         ("string(duration('1m30s')) == '90s' && string(ip('::1')) == '::1'", json!({})),
         ("type(self.q) == int", json!({"q": 1})),
         ("type(self.q) != int && type(self.q) == string", json!({"q": "x"})),

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
+use base64::{
+    Engine, alphabet,
+    engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig},
+};
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use kube_cel::cel::{
     Value as Seen,
@@ -12,6 +15,12 @@ use serde_json::Value;
 
 use super::super::schema::Schema;
 use crate::{duration::parse_go, strategy::Json};
+
+/// Bits that are left over may be anything, as in Go.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// Words that mean something to expressions, and are no names in them.
 const RESERVED: &[&str] = &[
@@ -112,7 +121,7 @@ fn text_of(schema: &Schema, text: &str) -> Seen {
             let seconds = if it.subsec_nanos() < 0 { it.as_secs() - 1 } else { it.as_secs() };
             TimeDelta::new(seconds, nanoseconds).map(Seen::Duration)
         }),
-        "byte" => STANDARD.decode(text).ok().map(|bytes| Seen::Bytes(Arc::new(bytes))),
+        "byte" => BASE64.decode(text).ok().map(|bytes| Seen::Bytes(Arc::new(bytes))),
         _ => None,
     };
     special.unwrap_or_else(|| Seen::from(text))

@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
+use super::url::{self, Url};
 use crate::{
     definition::is_true,
     field::{ErrorList, FieldError, Path},
@@ -101,22 +102,22 @@ fn bundle_fault(bundle: &str) -> Option<&'static str> {
 
 fn of_url(url: &str, path: &Path) -> ErrorList {
     let form = "; desired format: https://host[/path]";
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once(':').unwrap_or(("", rest));
-    let authority = rest.strip_prefix("//").unwrap_or_default();
-    let authority = authority.split('/').next().unwrap_or_default();
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let Url { scheme, user, host, query, fragment } = match url::parse(url) {
+        Ok(url) => url,
+        Err(why) => {
+            let why = format!("url must be a valid URL: {why}{form}");
+            return vec![FieldError::required(path, &why)];
+        }
+    };
     let mut errors = ErrorList::new();
     let mut fault = |value: &str, why: &str| errors.push(FieldError::invalid(path, value, why));
-    if scheme.to_lowercase() != "https" {
-        let why = format!("'https' is the only allowed URL scheme{form}");
-        fault(&scheme.to_lowercase(), &why);
+    if scheme != "https" {
+        fault(&scheme, &format!("'https' is the only allowed URL scheme{form}"));
     }
     if host.is_empty() {
         fault(host, &format!("host must be specified{form}"));
     }
-    if authority.contains('@') {
+    if let Some(user) = user {
         fault(user, "user information is not permitted in the URL");
     }
     if !fragment.is_empty() {
@@ -240,6 +241,13 @@ mod tests {
                     "url: Invalid value: \"q\": query parameters are not permitted in the URL"
                         .into(),
                 ],
+            ),
+            (
+                json!({"url": "https://[::1"}),
+                vec![format!(
+                    "url: Required value: url must be a valid URL: parse \"https://[::1\": missing \
+                     ']' in host{form}"
+                )],
             ),
             (
                 json!({"url": "https:///x"}),

@@ -6,6 +6,7 @@ use crate::{
     field::{ErrorList, FieldError, Path},
     json::text,
     names::dns1035_label,
+    quote::is_printable,
     strategy::Json,
 };
 
@@ -93,14 +94,16 @@ pub(in crate::definition) fn approval(definition: &Json) -> Approval {
     Approval::Faulty { reason: "InvalidAnnotation", message }
 }
 
-/// What is wrong with the approval; what was wrong before may stay so.
+/// What is wrong with the approval; what was wrong before in the same way may stay so.
 pub(super) fn approval_faults(definition: &Json, old: Option<&Json>) -> ErrorList {
-    if old.is_some_and(|old| matches!(approval(old), Approval::Faulty { .. })) {
-        return ErrorList::new();
-    }
     let Approval::Faulty { reason, message } = approval(definition) else {
         return ErrorList::new();
     };
+    let was_faulty =
+        |old| matches!(approval(old), Approval::Faulty { reason: before, .. } if before == reason);
+    if old.is_some_and(was_faulty) {
+        return ErrorList::new();
+    }
     let path = Path::new("metadata.annotations").key(APPROVED);
     if reason == "MissingAnnotation" {
         return vec![FieldError::required(&path, &message)];
@@ -121,7 +124,7 @@ pub(super) fn deprecation_faults(is_deprecated: bool, warning: &str) -> Vec<Stri
     if warning.is_empty() {
         faults.push("must not be an empty string".to_owned());
     }
-    if let Some((at, _)) = warning.char_indices().find(|(_, c)| c.is_control()) {
+    if let Some((at, _)) = warning.char_indices().find(|(_, c)| !is_printable(*c)) {
         faults.push(format!(
             "must only contain printable UTF-8 characters; non-printable character found at index \
              {at}"
@@ -166,4 +169,38 @@ pub(super) fn scale_faults(scale: &Value, path: &Path) -> ErrorList {
         errors.push(FieldError::invalid_json(&path, given, why));
     }
     errors
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_approval_may_stay_as_wrong_as_it_was() {
+        let with = |annotations: Value| {
+            let value = json!({"metadata": {"annotations": annotations},
+                               "spec": {"group": "x.k8s.io"}});
+            value.as_object().cloned().unwrap()
+        };
+        let missing = with(json!({}));
+        let wrong = |said: &str| with(json!({APPROVED: said}));
+        let is_refused = |new: &Json, old: Option<&Json>| !approval_faults(new, old).is_empty();
+        assert!(is_refused(&missing, None) && is_refused(&wrong("a"), None));
+        assert!(!is_refused(&missing, Some(&missing)));
+        assert!(!is_refused(&wrong("b"), Some(&wrong("a"))));
+        assert!(is_refused(&wrong("a"), Some(&missing)));
+        assert!(is_refused(&missing, Some(&wrong("a"))));
+        assert!(!is_refused(&wrong("https://example.com"), Some(&missing)));
+    }
+
+    #[test]
+    fn warnings_can_be_printed() {
+        assert!(deprecation_faults(true, "use é v2").is_empty());
+        for odd in ["a\u{200b}", "a\n", "a\u{a0}"] {
+            let faults = deprecation_faults(true, odd);
+            assert!(faults[0].ends_with("non-printable character found at index 1"), "{odd:?}");
+        }
+    }
 }

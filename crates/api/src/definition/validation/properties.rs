@@ -1,5 +1,7 @@
 //! What a schema of a definition may not say, node by node.
 
+use std::cell::OnceCell;
+
 use serde_json::Value;
 
 use super::super::{fieldpath::follow, rules, schema::Schema};
@@ -64,24 +66,49 @@ pub(super) fn at_root(schema: &Value, path: &Path) -> ErrorList {
     errors
 }
 
-/// What is wrong with a schema and with those in it.
-pub(super) fn faults(schema: &Value, path: &Path) -> ErrorList {
-    let mut errors = ErrorList::new();
-    let context = Context { forbids_defaults: None, is_meta: false, uncorrelated: None };
-    of_node(schema, path, true, &context, &mut errors);
-    errors
+/// What is wrong with a schema, which was `read` before, and with those in it. `has_values` says
+/// whether it describes values well enough for rules to be looked at; what is wrong with them comes
+/// last.
+pub(super) fn faults(schema: &Value, read: &Schema, has_values: bool, path: &Path) -> ErrorList {
+    let mut found = Found::default();
+    let context = Context {
+        read: Some(read),
+        has_values,
+        forbids_defaults: None,
+        is_meta: false,
+        uncorrelated: None,
+    };
+    of_node(schema, path, true, &context, &mut found);
+    found.errors.extend(found.of_rules);
+    found.errors
+}
+
+/// What is wrong with schemas, and with the rules of those that nothing else is wrong with.
+#[derive(Default)]
+struct Found {
+    errors: ErrorList,
+    of_rules: ErrorList,
 }
 
 /// What holds for a part of a schema because of where it is.
 #[derive(Clone)]
-struct Context {
+struct Context<'a> {
+    /// The part as it was read; nothing for what only restricts values.
+    read: Option<&'a Schema>,
+    /// Whether rules can be looked at.
+    has_values: bool,
     forbids_defaults: Option<String>,
     is_meta: bool,
     /// Where values can no longer be told to be those of before.
     uncorrelated: Option<Path>,
 }
 
-impl Context {
+impl<'a> Context<'a> {
+    /// What holds for a part of this part.
+    fn part(&self, find: impl FnOnce(&'a Schema) -> Option<&'a Schema>) -> Self {
+        Self { read: self.read.and_then(find), ..self.clone() }
+    }
+
     fn uncorrelated(&self, path: &Path) -> Self {
         let mut inner = self.clone();
         inner.uncorrelated.get_or_insert_with(|| path.clone());
@@ -89,24 +116,34 @@ impl Context {
     }
 }
 
-fn of_node(schema: &Value, path: &Path, is_root: bool, context: &Context, errors: &mut ErrorList) {
+fn of_node(schema: &Value, path: &Path, is_root: bool, context: &Context<'_>, found: &mut Found) {
     let Some(node) = schema.as_object() else { return };
-    of_standard(node, path, context, errors);
+    let before = found.errors.len();
+    of_standard(node, path, context, &mut found.errors);
     if schema["uniqueItems"] == true {
         let why =
             "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-        errors.push(FieldError::forbidden(&path.child("uniqueItems"), why));
+        found.errors.push(FieldError::forbidden(&path.child("uniqueItems"), why));
     }
-    of_children(schema, path, is_root, context, errors);
+    of_children(schema, path, is_root, context, found);
     if schema["x-kubernetes-preserve-unknown-fields"] == false {
         let path = path.child("x-kubernetes-preserve-unknown-fields");
-        errors.push(FieldError::invalid(&path, false, "must be true or undefined"));
+        found.errors.push(FieldError::invalid(&path, false, "must be true or undefined"));
     }
-    of_maps_and_lists(schema, path, errors);
-    of_rules(schema, path, context, errors);
+    of_maps_and_lists(schema, path, &mut found.errors);
+    of_rules(schema, path, context, &mut found.errors);
+    // What an expression can do nobody knows while anything is wrong here or further in.
+    let is_right = context.has_values && found.errors.len() == before;
+    if let Some(read) = context.read.filter(|_| is_right) {
+        let path = path.child("x-kubernetes-validations");
+        let uncorrelated = context.uncorrelated.as_ref();
+        for at in 0..read.rules.len() {
+            found.of_rules.extend(rules::faults(read, at, &path.index(at), uncorrelated));
+        }
+    }
 }
 
-fn of_standard(node: &Json, path: &Path, context: &Context, errors: &mut ErrorList) {
+fn of_standard(node: &Json, path: &Path, context: &Context<'_>, errors: &mut ErrorList) {
     let kind = node.get("type").and_then(Value::as_str).unwrap_or_default();
     if !kind.is_empty() && !TYPES.contains(&kind) {
         errors.push(FieldError::not_supported(&path.child("type"), kind, &TYPES));
@@ -146,8 +183,8 @@ fn of_children(
     schema: &Value,
     path: &Path,
     is_root: bool,
-    context: &Context,
-    errors: &mut ErrorList,
+    context: &Context<'_>,
+    found: &mut Found,
 ) {
     let properties = schema["properties"].as_object();
     let additional = &schema["additionalProperties"];
@@ -155,38 +192,41 @@ fn of_children(
         let path = path.child("additionalProperties");
         if properties.is_some_and(|it| !it.is_empty()) && *additional != true {
             let why = "additionalProperties and properties are mutual exclusive";
-            errors.push(FieldError::forbidden(&path, why));
+            found.errors.push(FieldError::forbidden(&path, why));
         }
-        let mut inner = context.clone();
+        let mut inner = context.part(|schema| schema.additional.schema());
         if context.is_meta {
             let why = "inside additionalProperties applying to object metadata";
             inner.forbids_defaults = Some(why.to_owned());
         }
-        of_node(additional, &path, false, &inner, errors);
+        of_node(additional, &path, false, &inner, found);
     }
     let is_whole = is_root || schema["x-kubernetes-embedded-resource"] == true;
     for (name, property) in properties.into_iter().flatten() {
-        let mut inner = context.clone();
+        let mut inner = context.part(|schema| schema.properties.get(name));
         if is_whole && META.contains(&name.as_str()) {
             inner.is_meta = true;
             if is_root {
                 inner.forbids_defaults = Some(format!("in top-level {name}"));
             }
         }
-        of_node(property, &path.child("properties").key(name), false, &inner, errors);
+        of_node(property, &path.child("properties").key(name), false, &inner, found);
     }
-    of_node(&schema["not"], &path.child("not"), false, context, errors);
+    // Rules have no place in what only restricts values.
+    let nested_context = context.part(|_| None);
+    of_node(&schema["not"], &path.child("not"), false, &nested_context, found);
     for key in ["allOf", "oneOf", "anyOf"] {
         let list = schema[key].as_array().into_iter().flatten();
         for (at, nested) in list.enumerate() {
-            of_node(nested, &path.child(key).index(at), false, context, errors);
+            of_node(nested, &path.child(key).index(at), false, &nested_context, found);
         }
     }
+    let items = context.part(|schema| schema.items.as_deref());
     let inner = match schema["x-kubernetes-list-type"].as_str() {
-        Some("map") => context.clone(),
-        _ => context.uncorrelated(path),
+        Some("map") => items,
+        _ => items.uncorrelated(path),
     };
-    of_node(&schema["items"], &path.child("items"), false, &inner, errors);
+    of_node(&schema["items"], &path.child("items"), false, &inner, found);
 }
 
 fn of_maps_and_lists(schema: &Value, path: &Path, errors: &mut ErrorList) {
@@ -298,20 +338,17 @@ fn of_keyed_list(items: &Value, keys: &[Value], path: &Path, errors: &mut ErrorL
     }
 }
 
-fn of_rules(schema: &Value, path: &Path, context: &Context, errors: &mut ErrorList) {
-    let given = schema["x-kubernetes-validations"].as_array().into_iter().flatten();
-    for (at, rule) in given.enumerate() {
+fn of_rules(schema: &Value, path: &Path, context: &Context<'_>, errors: &mut ErrorList) {
+    let Some(given) = schema["x-kubernetes-validations"].as_array() else { return };
+    let apart = OnceCell::new();
+    let read = || context.read.unwrap_or_else(|| apart.get_or_init(|| Schema::read(schema)));
+    for (at, rule) in given.iter().enumerate() {
         let path = path.child("x-kubernetes-validations").index(at);
-        let before = errors.len();
-        of_rule(rule, schema, &path, errors);
-        if errors.len() == before {
-            let uncorrelated = context.uncorrelated.as_ref();
-            errors.extend(rules::faults(&Schema::read(schema), at, &path, uncorrelated));
-        }
+        of_rule(rule, &read, &path, errors);
     }
 }
 
-fn of_rule(rule: &Value, schema: &Value, path: &Path, errors: &mut ErrorList) {
+fn of_rule<'a>(rule: &Value, read: &impl Fn() -> &'a Schema, path: &Path, errors: &mut ErrorList) {
     let text = |key: &str| rule[key].as_str().unwrap_or_default();
     let has_lines = |text: &str| text.contains(['\n', '\r']);
     let (body, message) = (text("rule").trim(), text("message").trim());
@@ -346,7 +383,7 @@ fn of_rule(rule: &Value, schema: &Value, path: &Path, errors: &mut ErrorList) {
         let why = "must not contain line breaks";
         errors.push(FieldError::invalid(&path.child("fieldPath"), field, why));
     }
-    if !field.is_empty() && follow(&Schema::read(schema), field, true).is_err() {
+    if !field.is_empty() && follow(read(), field, true).is_err() {
         let path = path.child("fieldPath");
         errors.push(FieldError::invalid(&path, field, "must be a valid path"));
     }

@@ -228,3 +228,63 @@ fn some_things_never_change() {
                 previously a storage version";
     assert!(found[1].starts_with(want), "{found:?}");
 }
+
+/// What is wrong with a schema of `spec`, beside its place.
+fn faults_of_spec(spec: Value) -> Vec<String> {
+    let place = "spec.validation.openAPIV3Schema.properties[spec]";
+    let found = faults(
+        "/spec/versions/0/schema/openAPIV3Schema",
+        json!({"type": "object", "properties": {"spec": spec}}),
+    );
+    found.iter().map(|it| it.strip_prefix(place).unwrap_or(it).to_owned()).collect()
+}
+
+#[test]
+fn rules_are_looked_at_where_nothing_else_is_wrong() {
+    let broken = || json!([{"rule": "self ="}]);
+    let is_about_rules = |found: &String| found.contains("compilation failed");
+    let field = |more: &[(&str, Value)]| {
+        let mut field = json!({"type": "integer", "x-kubernetes-validations": broken()});
+        more.iter().for_each(|(key, value)| field[*key] = value.clone());
+        json!({"type": "object", "properties": {"n": field}})
+    };
+    assert!(faults_of_spec(field(&[])).iter().all(is_about_rules));
+    // Something is wrong here, with a default, or with another schema.
+    let unique = faults_of_spec(field(&[("uniqueItems", json!(true))]));
+    assert!(unique.len() == 1 && !unique.iter().any(is_about_rules), "{unique:?}");
+    let default = faults_of_spec(field(&[("default", json!("x"))]));
+    assert!(default.len() == 1 && !default.iter().any(is_about_rules), "{default:?}");
+    let mut outside = field(&[]);
+    outside["properties"]["m"] = json!({"type": "integer", "uniqueItems": true});
+    outside["x-kubernetes-validations"] = broken();
+    let outside = faults_of_spec(outside);
+    assert_eq!(outside.len(), 2, "{outside:?}");
+    assert!(outside[0].starts_with(".properties[m].uniqueItems"), "rules come last: {outside:?}");
+    assert!(outside[1].starts_with(".properties[n].x-kubernetes-validations[0].rule"));
+    let nested = json!({"type": "object", "allOf": [{"x-kubernetes-validations": broken()}]});
+    assert!(!faults_of_spec(nested).iter().any(is_about_rules));
+}
+
+#[test]
+fn a_message_is_looked_at_only_if_its_rule_can_be() {
+    let with = |rule: &str| {
+        faults_of_spec(json!({"type": "object", "x-kubernetes-validations": [
+            {"rule": rule, "messageExpression": "'a"}]}))
+    };
+    assert_eq!(with("self =").len(), 1);
+    let found = with("true");
+    assert!(found[0].starts_with(".x-kubernetes-validations[0].messageExpression"), "{found:?}");
+}
+
+#[test]
+fn columns_have_formats_of_upstream() {
+    let with = |format: &str| {
+        let column = json!([{"name": "a", "type": "string", "jsonPath": ".a", "format": format}]);
+        faults("/spec/versions/0/additionalPrinterColumns", column)
+    };
+    assert!(with("password").is_empty());
+    assert!(
+        with("name")[0]
+            .ends_with("must be one of byte,date,date-time,double,float,int32,int64,password")
+    );
+}
