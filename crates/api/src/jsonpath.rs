@@ -136,8 +136,8 @@ pub fn shown(value: &Value) -> String {
 
 /// How many values an evaluation may still go through.
 ///
-/// Steps that go through all that is below, in ranges inside of each other, come to more values than
-/// anybody waits for, in a template of a line.
+/// Steps that go through all that is below, in ranges inside of each other, come to more values
+/// than anybody waits for, in a template of a line.
 struct Budget {
     all: usize,
     left: Cell<usize>,

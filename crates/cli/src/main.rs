@@ -59,6 +59,10 @@ use self::{
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// What a thread may have on its stack. The default fits what is nested as deep as anything may be,
+/// but not in programs that are not optimised, whose frames are larger; only what is used is taken.
+const STACK: usize = 16 << 20;
+
 fn main() -> ExitCode {
     // A container's parent must not start a runtime: it forks, and threads do not survive that.
     if shim::is_requested() {
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
     }
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(STACK)
         .build()
         .context("cannot start the runtime")
         .and_then(|runtime| runtime.block_on(dispatch(command)));

@@ -1,6 +1,6 @@
 //! The controllers a cluster needs beside the scheduler and the node: service accounts and their
-//! tokens, endpoints, volume claims, cron jobs, budgets of pods, the life and death of nodes, the queue of the
-//! machine. Each follows what it needs through a client and runs until it is aborted.
+//! tokens, endpoints, volume claims, cron jobs, budgets of pods, the life and death of nodes, the
+//! queue of the machine. Each follows what it needs through a client and runs until it is aborted.
 
 pub mod cron_job;
 pub mod disruption;

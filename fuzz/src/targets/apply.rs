@@ -70,7 +70,8 @@ impl History {
     /// Who applies the same again changes nothing, whatever the first time came to.
     fn apply_twice(&mut self, manager: &str, sub: Option<&str>, config: &Configuration) {
         let mut first = self.apply(manager, sub, config);
-        // Who applies something where nobody owns anything makes what is there `before-first-apply`'s.
+        // Who applies something where nobody owns anything makes what is there
+        // `before-first-apply`'s.
         if first.as_ref().is_ok_and(|object| owners(object).entries().is_empty()) {
             first = self.apply(manager, sub, config);
         }

@@ -44,7 +44,7 @@ impl RefusalKind {
             (409, _) => Self::Conflict,
             // A patch that does not fit was made for another version, and is applied before
             // versions are compared.
-            (422, _) if is_unfit(message) => Self::Conflict,
+            (422, reason) if is_unfit(reason, message) => Self::Conflict,
             // Whoever waited too long for it does not know what it did.
             (408, _) => Self::Other,
             (400..=499, _) => Self::Refused,
@@ -59,11 +59,10 @@ fn is_of_another(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }
 
-/// Whether a patch does not fit: in the words of the embedded API server, or in those of others,
-/// which do not say what was wrong with it.
-fn is_unfit(message: &str) -> bool {
-    message.contains("operation does not apply")
-        || message == "the server rejected our request due to an error in our request"
+/// Whether a patch does not fit: the embedded API server says what was wrong with it and gives no
+/// reason, others say only this.
+fn is_unfit(reason: &str, message: &str) -> bool {
+    reason.is_empty() || message == "the server rejected our request due to an error in our request"
 }
 
 #[cfg(test)]
@@ -82,7 +81,7 @@ mod tests {
             (403, "Forbidden", "", "NamespaceTerminating", RefusalKind::NamespaceTerminating),
             (403, "Forbidden", "", "", RefusalKind::Refused),
             (422, "Invalid", "", "FieldValueInvalid", RefusalKind::Refused),
-            (422, "", "remove operation does not apply: doc ...", "", RefusalKind::Conflict),
+            (422, "", "Unable to remove nonexistent key: labels", "", RefusalKind::Conflict),
             (422, "Invalid", unfit, "", RefusalKind::Conflict),
             (408, "Timeout", "", "", RefusalKind::Other),
             (500, "InternalError", "", "", RefusalKind::Other),

@@ -242,7 +242,7 @@ async fn renew(cluster: &Cluster, plural: &str, wanted: Value) -> Result<(), Sta
     let kind = (rbac::GROUP, "v1", plural);
     let catalog = cluster.catalog();
     let Value::Object(object) = &wanted else { return Ok(()) };
-    let name = lockstep_api::json::text(object, &["metadata", "name"]).to_owned();
+    let name = text(object, &["metadata", "name"]).to_owned();
     let resource = catalog.registry().get(rbac::GROUP, "v1", plural);
     if let Some(resource) = resource
         && let Ok(existing) = cluster.get(resource, "", &name)

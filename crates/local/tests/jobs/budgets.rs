@@ -4,9 +4,18 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use kube::api::{EvictParams, PostParams};
 use kube::{Api, ResourceExt};
+use lockstep_local::controllers::disruption;
+use lockstep_local::feeds::Feeds;
 use serde_json::json;
 
 use super::support::*;
+
+/// A world whose budgets are counted.
+async fn counting() -> World {
+    let world = World::start().await;
+    disruption::spawn(world.client.clone(), &Feeds::start(&world.client));
+    world
+}
 
 /// Creates a budget over the pods of the Job `j`.
 async fn create(world: &World, mut spec: serde_json::Value) -> Api<PodDisruptionBudget> {
@@ -40,7 +49,7 @@ async fn make_ready(world: &World, pod: &Pod) {
 
 #[tokio::test]
 async fn evictions_wait_until_those_who_went_are_replaced() {
-    let world = World::start().await;
+    let world = counting().await;
     let budgets = create(&world, json!({"minAvailable": 2})).await;
     until(&budgets, "looked at", |status| status.observed_generation == Some(1)).await;
     world.create(json!({"parallelism": 3, "completions": 3})).await;
@@ -71,7 +80,7 @@ async fn evictions_wait_until_those_who_went_are_replaced() {
 
 #[tokio::test]
 async fn parts_of_a_job_are_told_to_be_unknown() {
-    let world = World::start().await;
+    let world = counting().await;
     let budgets = create(&world, json!({"maxUnavailable": 1})).await;
     world.create(json!({"parallelism": 1})).await;
     let why = "jobs.batch does not implement the scale subresource";

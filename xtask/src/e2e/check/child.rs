@@ -49,8 +49,8 @@ pub(crate) fn finish(mut child: Child, stdin: &str) -> Done {
     Done { code, out: out.join().unwrap_or_default(), err: err.join().unwrap_or_default() }
 }
 
-/// Reads what a child writes until a line has `last`, then presses Ctrl-C. One that never gets there
-/// is interrupted all the same.
+/// Reads what a child writes until a line has `last`, then presses Ctrl-C. One that never gets
+/// there is interrupted all the same.
 pub(crate) fn interrupt_after(mut child: Child, last: &str) -> Done {
     let (sender, lines) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
