@@ -326,7 +326,9 @@ fn of_status(definition: &Json) -> ErrorList {
     let stored = list(definition, &["status", "storedVersions"]);
     if stored.is_empty() {
         let why = "must have at least one stored version";
-        errors.push(FieldError::invalid(&path, stored, why));
+        // None at all is null.
+        let shown = at(definition, &["status", "storedVersions"]).unwrap_or(&Value::Null);
+        errors.push(FieldError::invalid(&path, shown, why));
         return errors;
     }
     let versions = list(definition, &["spec", "versions"]);

@@ -123,21 +123,21 @@ fn wait(what: &str) -> Check {
 
 fn indexed(suite: &mut Suite) {
     let spec = "  completions: 3\n  parallelism: 3\n  completionMode: Indexed\n";
-    let three = job("j", spec, "", "echo index $JOB_COMPLETION_INDEX on $(hostname)");
+    let three = job("three", spec, "", "echo index $JOB_COMPLETION_INDEX on $(hostname)");
     suite.check("60 a Job of three indexes", create(&three));
-    suite.check("60 completes", wait("condition=Complete job/j"));
+    suite.check("60 completes", wait("condition=Complete job/three"));
     for index in 0..3 {
-        let label = format!("job-name=j,batch.kubernetes.io/job-completion-index={index}");
+        let label = format!("job-name=three,batch.kubernetes.io/job-completion-index={index}");
         let logs = Check::new(&format!("logs -l {label}"));
-        let said = logs.out_is(&format!("index {index} on j-{index}"));
+        let said = logs.out_is(&format!("index {index} on three-{index}"));
         suite.check(&format!("60 index {index} and its host name"), said);
         let host = format!("get pods -l {label} -o jsonpath={{.items[*].spec.hostname}}");
-        let host = Check::new(&host).out_is(&format!("j-{index}"));
+        let host = Check::new(&host).out_is(&format!("three-{index}"));
         suite.check(&format!("60 index {index} says so in its spec"), host);
     }
-    let indexes = Check::new("get job j -o jsonpath={.status.completedIndexes}").out_is("0-2");
+    let indexes = Check::new("get job three -o jsonpath={.status.completedIndexes}").out_is("0-2");
     suite.check("60 all are completed", indexes);
-    suite.check("60 clean up", Check::new("delete job j").out("deleted"));
+    suite.check("60 clean up", Check::new("delete job three").out("deleted"));
 }
 
 fn failing(suite: &mut Suite) {

@@ -51,7 +51,9 @@ impl Quiet {
             let (line, at) = first.map_err(|_| "there was none".to_owned())?;
             let took = at.duration_since(self.began);
             let is_right = line.contains("\"BOOKMARK\"") && line.contains("\"resourceVersion\"");
-            (is_right && took <= BOOKMARK).then_some(()).ok_or(format!("{line:?} after {took:?}"))
+            (is_right && took <= BOOKMARK)
+                .then_some(())
+                .ok_or_else(|| format!("{line:?} after {took:?}"))
         });
     }
 }

@@ -51,7 +51,7 @@ fn evict(world: &mut World, name: &str) -> Result<(), (u16, String)> {
     let evicted = world.write("pods", "n", |scene| rest::evict(scene, name, &options));
     evicted.map(drop).map_err(|status| {
         let cause = status.details.as_ref().and_then(|details| details.causes.first());
-        (status.code, cause.map_or(status.message.clone(), |cause| cause.message.clone()))
+        (status.code, cause.map_or_else(|| status.message.clone(), |cause| cause.message.clone()))
     })
 }
 
