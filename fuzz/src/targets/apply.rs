@@ -85,8 +85,10 @@ impl History {
                 is_owner(&again, manager);
             }
             (Err(first), Err(again)) => assert_eq!(first.code, again.code),
-            // Who names the version that was there before cannot mean what is there now.
-            (Ok(_), Err(again)) if again.code == 409 && names_version(config) => {}
+            // Who names the version that was there before cannot mean what is there now, and the
+            // time of a deletion is left out of what is new only.
+            (Ok(_), Err(again)) if again.code == 409 && names(config, "resourceVersion") => {}
+            (Ok(_), Err(again)) if again.code == 422 && names_deletion(config) => {}
             // A pod that was made may not be changed in ways in which it was made.
             (Ok(_), Err(again)) => panic!("it was applied, and now is refused: {again:?}"),
             (Err(first), Ok(_)) => panic!("it was refused, and now is applied: {first:?}"),
@@ -131,9 +133,13 @@ impl History {
     }
 }
 
-/// Whether something is applied only to the version it was read in.
-fn names_version(config: &Configuration) -> bool {
-    !json::text(&config.object, &["metadata", "resourceVersion"]).is_empty()
+/// Whether something is said of a field of the metadata.
+fn names(config: &Configuration, field: &str) -> bool {
+    json::at(&config.object, &["metadata", field]).is_some_and(|value| !value.is_null())
+}
+
+fn names_deletion(config: &Configuration) -> bool {
+    names(config, "deletionTimestamp") || names(config, "deletionGracePeriodSeconds")
 }
 
 /// Who owns what, but for when; it is encoded and decoded to itself.

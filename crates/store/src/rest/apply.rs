@@ -3,7 +3,7 @@
 use lockstep_api::{
     Resource, Status,
     decode::{self, FieldValidation, PatchKind},
-    json,
+    json, meta,
     strategy::Json,
 };
 use serde_json::Value;
@@ -76,7 +76,8 @@ fn apply_new(
         return Err(update::nameless(name));
     }
     update::check_address(scene, name, &object)?;
-    // There is none yet, so which one was meant makes no difference.
+    // There is none yet, so which one was meant makes no difference; that one was meant does.
+    meta::requested_version(&object)?;
     metadata::metadata(&mut object).remove("resourceVersion");
     let mut plan = create::create_owned(scene, object, Owners::Applied(managed))?;
     plan.warnings.splice(0..0, warnings);

@@ -19,8 +19,8 @@ pub(super) fn checks(suite: &mut Suite) {
     suite.check("a table of budgets", table);
     let described = Check::new("describe pdb guard")
         .out("Allowed disruptions:  0")
-        .out("Current:        1")
-        .out("Desired:        1");
+        .out("Current:              1")
+        .out("Desired:              1");
     suite.check("describe a budget", described);
     let node = suite.ask("get nodes -o jsonpath={.items[0].metadata.name}").out;
     let drain = |seconds: u32| {

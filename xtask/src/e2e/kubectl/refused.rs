@@ -31,10 +31,7 @@ pub(super) fn checks(suite: &mut Suite) {
         format!("apiVersion: v1\nkind: List\nitems:\n- {}", DEPLOYMENT.replace('\n', "\n  "));
     let list = Check::new("create -f -").stdin(&list).code(1).err(why);
     suite.check("a Deployment is refused: in a list", list);
-    let others = [
-        ("create ingress i --rule=a/b=c:80", "use kubectl port-forward"),
-        ("create pdb p --selector=a=b --min-available=1", "evictions are not held up"),
-    ];
+    let others = [("create ingress i --rule=a/b=c:80", "use kubectl port-forward")];
     for (words, why) in others {
         suite.check(&format!("refused: {words}"), Check::new(words).code(1).err(why));
     }

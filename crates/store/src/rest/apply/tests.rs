@@ -177,6 +177,11 @@ fn configurations_that_cannot_be_meant_are_refused() {
             ),
         ),
         ("d", with("d", "resourceVersion", json!("1")), (0, "")),
+        (
+            "e",
+            with("e", "resourceVersion", json!("x")),
+            (400, "strconv.ParseUint: parsing \"x\": invalid syntax"),
+        ),
         ("c", with("c", "managedFields", json!([])), (400, "metadata.managedFields must be nil")),
         (
             "c",
