@@ -139,7 +139,13 @@ impl Quantity {
 /// When `text` is no quantity.
 pub fn canonical(text: &str) -> Result<String, QuantityError> {
     let parsed = parse::parse(text)?;
-    Ok(if parsed.is_canonical { text.trim().to_owned() } else { parsed.quantity.to_string() })
+    if parsed.is_canonical {
+        return Ok(text.trim().to_owned());
+    }
+    let shown = parsed.quantity.to_string();
+    // What is no multiple of 1024 has no suffix left, and is read as a decimal number from then on.
+    let again = parse::parse(&shown)?;
+    Ok(if again.is_canonical { shown } else { again.quantity.to_string() })
 }
 
 impl PartialEq for Quantity {
